@@ -1,0 +1,55 @@
+/**
+ * Values on their way in. A scalar of a mutation never throws on a string or number: it yields a
+ * value or an `InvalidValue`, and the mutation collects all of them into one `ValidationFailed`.
+ */
+
+export class InvalidValue {
+  readonly code: string
+  readonly message: string
+  readonly suggestion: string | null
+
+  constructor(code: string, message: string, suggestion: string | null = null) {
+    this.code = code
+    this.message = message
+    this.suggestion = suggestion
+  }
+}
+
+/** A value as a scalar hands it on. */
+export type Checked<T> = T | InvalidValue
+
+/** The same input once nothing in it is invalid. */
+export type Valid<T> = T extends InvalidValue
+  ? never
+  : T extends readonly (infer Item)[]
+    ? Valid<Item>[]
+    : T extends object
+      ? { [Key in keyof T]: Valid<T[Key]> }
+      : T
+
+/** One thing that is wrong with an input; `path` leads to it from the input's root. */
+export type ValidationIssue = {
+  code: string
+  message: string
+  path: string[]
+  suggestion: string | null
+}
+
+/** Every invalid value in an input, in the order of its fields. */
+export function invalidValues(input: unknown, path: string[] = []): ValidationIssue[] {
+  if (input instanceof InvalidValue) {
+    return [{ code: input.code, message: input.message, path, suggestion: input.suggestion }]
+  }
+  if (Array.isArray(input)) {
+    return input.flatMap((item, index) => invalidValues(item, [...path, String(index)]))
+  }
+  if (typeof input === 'object' && input !== null) {
+    return Object.entries(input).flatMap(([key, value]) => invalidValues(value, [...path, key]))
+  }
+  return []
+}
+
+/** Narrows an input whose scalars were all valid. */
+export function isValid<T>(input: T): input is T & Valid<T> {
+  return invalidValues(input).length === 0
+}

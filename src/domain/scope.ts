@@ -1,0 +1,4 @@
+import type { Actor } from './records.ts'
+
+/** On whose behalf a change is made: the project it may touch, and who is recorded in its event. */
+export type Scope = { project: string; actor: Actor }

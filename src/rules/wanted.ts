@@ -1,0 +1,73 @@
+/**
+ * What the store wants of one load balancer in one cluster, read at one instant: the input from
+ * which the desired objects there are computed.
+ */
+
+export type Protocol = 'TCP' | 'UDP'
+export type AddressFamily = 'IPV4' | 'IPV6'
+export type SessionAffinity = 'NONE' | 'CLIENT_IP' | 'CLIENT_IP_AND_PROTOCOL'
+export type BackendAdminState = 'ENABLED' | 'STANDBY' | 'DISABLED'
+
+export type Wanted = {
+  /** The load balancer's id, a UUID. */
+  loadBalancer: string
+  /** The store's instance id: the label by which we know our own objects. */
+  instance: string
+  /** The base62 id of the VPC (`VPC.status.vpc`). */
+  vpcRef: string
+  protocol: Protocol
+  port: number
+  sessionAffinity: SessionAffinity
+  /** The generation in the store when this was read. */
+  generation: number
+  /** The last generation that changed rules; written on every rule. */
+  rulesGeneration: number
+  /** The placement's asked number when this was read; the report is about it. */
+  asked: number
+  /** false: nothing of the load balancer should be in this cluster any more. */
+  placed: boolean
+  vips: WantedVip[]
+  backends: WantedBackend[]
+}
+
+export type WantedVip = {
+  address: string
+  family: AddressFamily
+  /** Another load balancer whose hold on this address is still open in the region: no rule until it is closed. */
+  heldBy: string | null
+}
+
+export type WantedBackend = {
+  id: string
+  address: string
+  adminState: BackendAdminState
+  /** Left out because it is unhealthy; false where failing open. */
+  unhealthy: boolean
+  /** Where it lives in this cluster; null: not known here. */
+  endpoint: Endpoint | null
+  /**
+   * An older backend on the same node of the same VPC, protocol and port holds the data plane's
+   * one place there (also another load balancer's); only the *backends* dialect cares.
+   */
+  nodeTaken: boolean
+}
+
+export type Endpoint = {
+  /** The VPCAttachment object. */
+  attachment: { namespace: string; name: string; uid: string }
+  /** `status.vpcAttachment`. */
+  attachmentRef: string
+  node: string
+  egressKind: 'veth' | 'tap'
+}
+
+export type Dialect = 'backends' | 'selector'
+
+/** What a cluster can do, seen or said by an operator. */
+export type Capabilities = {
+  /** undefined: the data plane's schema is not there. */
+  dialect: Dialect | undefined
+  /** The rule's schema has a field for session affinity. */
+  sessionAffinity: boolean
+  servesIPv4: boolean
+}

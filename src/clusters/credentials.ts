@@ -1,0 +1,98 @@
+import type { RequestOptions } from 'node:https'
+import type { SecureContextOptions } from 'node:tls'
+import type { ClusterContext } from './kubeconfig.ts'
+
+export type Tls = Pick<SecureContextOptions, 'ca' | 'cert' | 'key' | 'pfx' | 'passphrase'> & {
+  servername?: string
+  rejectUnauthorized?: boolean
+}
+
+/** What a connection to one server needs: TLS for the socket, headers for each request. */
+export type Access = {
+  tls: Tls
+  headers: Record<string, string>
+  /** Equal for equal `tls`: whether open connections may still be used. */
+  tlsKey: string
+}
+
+/** Certificates, keys and tokens on disk rotate; this often they are read again. */
+const FRESH_MS = 10_000
+/** `exec` runs a program, which may wait for somebody to type. */
+const READ_DEADLINE_MS = 8_000
+
+/** The credentials of one context, read by client-node and remembered for a few seconds. */
+export class Credentials {
+  readonly #context: ClusterContext
+  #config
+  #readAt = Number.NEGATIVE_INFINITY
+  #renewedAt = Number.NEGATIVE_INFINITY
+  #access: Promise<Access> | undefined
+
+  constructor(context: ClusterContext) {
+    this.#context = context
+    this.#config = context.open()
+  }
+
+  /** Rejects where a file is missing or a program fails; the next call tries again. */
+  access(): Promise<Access> {
+    if (this.#access === undefined || performance.now() - this.#readAt > FRESH_MS) {
+      this.#readAt = performance.now()
+      const reading = readAccess(this.#config, this.#context)
+      reading.catch(() => {
+        if (this.#access === reading) this.#access = undefined
+      })
+      this.#access = reading
+    }
+    return this.#access
+  }
+
+  /**
+   * After a 401: forgets tokens that client-node remembers. False if that was done a moment ago,
+   * so that a user who has been removed doesn't run `exec` programs all day.
+   */
+  renew(): boolean {
+    if (performance.now() - this.#renewedAt < FRESH_MS) return false
+    this.#renewedAt = performance.now()
+    this.#config = this.#context.open()
+    this.#access = undefined
+    return true
+  }
+}
+
+async function readAccess(
+  config: ReturnType<ClusterContext['open']>,
+  context: ClusterContext,
+): Promise<Access> {
+  const options: RequestOptions = {}
+  await within(config.applyToHTTPSOptions(options), context)
+  const { ca, cert, key, pfx, passphrase, servername, rejectUnauthorized } = options
+  const tls: Tls = {}
+  if (ca !== undefined) tls.ca = ca
+  if (cert !== undefined) tls.cert = cert
+  if (key !== undefined) tls.key = key
+  if (pfx !== undefined) tls.pfx = pfx
+  if (passphrase !== undefined) tls.passphrase = passphrase
+  if (servername !== undefined) tls.servername = servername
+  if (rejectUnauthorized !== undefined) tls.rejectUnauthorized = rejectUnauthorized
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(options.headers ?? {})) {
+    // Token files end in a newline, which no header may hold.
+    if (typeof value === 'string') headers[name.toLowerCase()] = value.trim()
+  }
+  if (options.auth)
+    headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`
+  return { tls, headers, tlsKey: JSON.stringify(tls) }
+}
+
+async function within(reading: Promise<void>, context: ClusterContext): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(new Error(`credentials of context ${context.name} took too long`)),
+    READ_DEADLINE_MS,
+  )
+  try {
+    await Promise.race([reading, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

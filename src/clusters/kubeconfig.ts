@@ -1,0 +1,183 @@
+import { createHash } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { delimiter, dirname } from 'node:path'
+import { KubeConfig } from '@kubernetes/client-node'
+
+/** One context of a kubeconfig: which server, and as whom. */
+export type ClusterContext = {
+  name: string
+  /** Base URL, with a path where the server sits behind one. */
+  server: string
+  /** `http:` and `https:` go by CONNECT or absolute form, `socks5:` by SOCKS. */
+  proxyUrl: string | undefined
+  /** Changes whenever anything in the file about this context does. */
+  fingerprint: string
+  /**
+   * A KubeConfig that holds this context only. client-node keeps tokens by user name, or one for
+   * all users, per KubeConfig: a copy each, and credentials can't end up at another cluster.
+   */
+  open(): KubeConfig
+}
+
+type Options = {
+  /** Told when a file can't be read or understood; what was read before stays in force. */
+  onProblem(error: Error): void
+  /** How often the files are looked at; 0: only when `refresh` is called. */
+  pollMs?: number
+}
+
+type Stamp = string
+
+/**
+ * The contexts of one or several kubeconfig files, kept up to date with them.
+ *
+ * As kubectl does, of two contexts with one name the first file's counts. Unlike kubectl, a context
+ * takes its cluster and user from its own file first: two files that both call their user `admin`
+ * don't mix. A user's `tokenFile` isn't understood by client-node; `token`, client certificates,
+ * `exec`, `username` and `auth-provider` are.
+ */
+export class Kubeconfig {
+  readonly #files: string[]
+  readonly #options: Options
+  readonly #listeners = new Set<() => void>()
+  #contexts: ReadonlyMap<string, ClusterContext> = new Map()
+  #stamps: Stamp = ''
+  #timer: NodeJS.Timeout | undefined
+  #refreshing: Promise<void> | undefined
+
+  private constructor(files: string[], options: Options) {
+    this.#files = files
+    this.#options = options
+  }
+
+  /** Reads `paths` as the environment variable KUBECONFIG has them; throws where that fails. */
+  static async open(paths: string, options: Options): Promise<Kubeconfig> {
+    const files = paths.split(delimiter).filter((file) => file !== '')
+    const kubeconfig = new Kubeconfig(files, options)
+    kubeconfig.#stamps = await stampOf(files)
+    kubeconfig.#contexts = await readContexts(files)
+    const pollMs = options.pollMs ?? 2_000
+    if (pollMs > 0) {
+      kubeconfig.#timer = setInterval(() => void kubeconfig.refresh(), pollMs)
+      kubeconfig.#timer.unref()
+    }
+    return kubeconfig
+  }
+
+  names(): string[] {
+    return [...this.#contexts.keys()]
+  }
+
+  context(name: string): ClusterContext | undefined {
+    return this.#contexts.get(name)
+  }
+
+  /** Calls `listener` after the files changed and were read; answers how to stop. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Looks whether a file changed and reads them again if so. Never rejects. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#listeners.clear()
+  }
+
+  async #refresh(): Promise<void> {
+    const stamps = await stampOf(this.#files)
+    if (stamps === this.#stamps) return
+    // Noted before reading: a file that changes meanwhile is read again at the next look.
+    this.#stamps = stamps
+    try {
+      this.#contexts = await readContexts(this.#files)
+    } catch (error) {
+      this.#options.onProblem(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+/** Mounted secrets are swapped by a symbolic link: the inode tells that, mtime alone may not. */
+async function stampOf(files: string[]): Promise<Stamp> {
+  const stamps = await Promise.all(
+    files.map((file) =>
+      stat(file).then(
+        (found) => `${found.ino}:${found.size}:${found.mtimeMs}`,
+        () => 'missing',
+      ),
+    ),
+  )
+  return stamps.join(' ')
+}
+
+async function readContexts(files: string[]): Promise<Map<string, ClusterContext>> {
+  const configs = await Promise.all(files.map(readConfig))
+  const contexts = new Map<string, ClusterContext>()
+  for (const config of configs) {
+    const others = configs.filter((other) => other !== config)
+    for (const { name } of config.getContexts()) {
+      const found = contexts.has(name) ? undefined : resolve(name, config, others)
+      if (found !== undefined) contexts.set(name, found)
+    }
+  }
+  return contexts
+}
+
+async function readConfig(file: string): Promise<KubeConfig> {
+  const text = await readFile(file, 'utf8')
+  // A file caught between truncation and writing reads as empty; that is no removal of all clusters.
+  if (text.trim() === '') throw new Error(`kubeconfig ${file} is empty`)
+  const config = new KubeConfig()
+  try {
+    config.loadFromString(text)
+  } catch (cause) {
+    throw new Error(`kubeconfig ${file} can't be read: ${messageOf(cause)}`, { cause })
+  }
+  config.makePathsAbsolute(dirname(file))
+  return config
+}
+
+/** A context with its cluster and user; undefined where the files don't hold its cluster or user. */
+function resolve(name: string, own: KubeConfig, others: KubeConfig[]): ClusterContext | undefined {
+  const places = [own, ...others]
+  const context = own.getContexts().find((candidate) => candidate.name === name)
+  const cluster = places
+    .flatMap((place) => place.getClusters())
+    .find((candidate) => candidate.name === context?.cluster)
+  if (context === undefined || cluster === undefined) return undefined
+  // Without a user client-node leaves out the cluster's CA too: an anonymous one has no credentials.
+  const user = context.user
+    ? places.flatMap((place) => place.getUsers()).find((one) => one.name === context.user)
+    : { name: 'anonymous' }
+  if (user === undefined) return undefined
+  const content = JSON.stringify({ cluster, user })
+  return {
+    name,
+    server: cluster.server,
+    proxyUrl: cluster.proxyUrl,
+    fingerprint: createHash('sha256').update(content).digest('base64url'),
+    open: () => {
+      const config = new KubeConfig()
+      config.loadFromOptions({
+        clusters: [cluster],
+        users: [user],
+        contexts: [{ name, cluster: cluster.name, user: user.name }],
+        currentContext: name,
+      })
+      return config
+    },
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

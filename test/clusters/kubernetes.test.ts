@@ -1,0 +1,283 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { ApiFailure, Unreachable } from '../../src/clusters/cluster.ts'
+import { KubernetesCluster, type KubernetesOptions } from '../../src/clusters/kubernetes.ts'
+import { type KubeObject, NAMESPACES, NETWORK_RULES } from '../../src/rules/objects.ts'
+import { contextOf, type Entry, fail } from './kubeconfigs.ts'
+import { json, ScriptedServer, status } from './scripted-server.ts'
+
+const namespace = 'galactic-system'
+const rules = `/apis/network.datumapis.com/v1alpha1/namespaces/${namespace}/networkrules`
+
+function rule(name: string, more: Partial<KubeObject['metadata']> = {}): KubeObject {
+  return {
+    apiVersion: 'network.datumapis.com/v1alpha1',
+    kind: 'NetworkRule',
+    metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: '7', ...more },
+  }
+}
+
+async function serve(handle: ScriptedServer['handle']): Promise<ScriptedServer> {
+  const server = await ScriptedServer.start(handle)
+  onTestFinished(() => server.close())
+  return server
+}
+
+async function connect(
+  server: { url: string },
+  options: Partial<KubernetesOptions> = {},
+  entry: Partial<Entry> = {},
+): Promise<KubernetesCluster> {
+  const context = await contextOf({ server: server.url, ...entry })
+  const cluster = new KubernetesCluster('k', context, { onHandlerError: fail, ...options })
+  onTestFinished(() => cluster.close())
+  return cluster
+}
+
+async function failureOf(call: Promise<unknown>): Promise<ApiFailure> {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof ApiFailure)) throw new Error('expected an ApiFailure', { cause: error })
+  return error
+}
+
+test('an apply is a forced server-side apply by our field manager', async () => {
+  const server = await serve(({ answer }) => json(answer, 200, rule('a', { generation: 3 })))
+  const cluster = await connect(server, {}, { user: { token: 'secret' } })
+  const applied = await cluster.apply(NETWORK_RULES, rule('a'))
+  expect(applied.metadata.generation).toBe(3)
+  const [call] = server.calls
+  expect(call?.method).toBe('PATCH')
+  expect(call?.path).toBe(`${rules}/a`)
+  expect(Object.fromEntries(call?.query ?? [])).toEqual({
+    fieldManager: 'network-load-balancers',
+    force: 'true',
+  })
+  expect(call?.headers['content-type']).toBe('application/apply-patch+yaml')
+  expect(call?.headers.authorization).toBe('Bearer secret')
+  expect(JSON.parse(call?.body ?? '')).toEqual(rule('a'))
+})
+
+test('removing tells gone, going and not there apart', async () => {
+  const server = await serve(({ path, answer }) => {
+    if (path.endsWith('/gone')) json(answer, 200, { kind: 'Status', status: 'Success' })
+    else if (path.endsWith('/going'))
+      json(answer, 200, rule('going', { deletionTimestamp: 'now', finalizers: ['x'] }))
+    else if (path.endsWith('/other')) json(answer, 409, status(409, 'Conflict'))
+    else json(answer, 404, status(404, 'NotFound'))
+  })
+  const cluster = await connect(server)
+  const remove = (name: string, uid?: string) =>
+    cluster.remove(NETWORK_RULES, { name, namespace, ...(uid === undefined ? {} : { uid }) })
+  expect(await remove('gone')).toBe('deleted')
+  expect(await remove('going')).toBe('deleting')
+  expect(await remove('missing')).toBe('absent')
+  expect(await remove('other', 'u1')).toBe('absent')
+  expect(JSON.parse(server.calls.at(-1)?.body ?? '')).toMatchObject({
+    preconditions: { uid: 'u1' },
+  })
+  expect((await failureOf(remove('other'))).code).toBe(409)
+})
+
+test('a 404 of a kind that is not served is no word about an object', async () => {
+  const server = await serve(({ answer }) => {
+    answer.writeHead(404, { 'content-type': 'text/plain' })
+    answer.end('404 page not found\n')
+  })
+  const cluster = await connect(server)
+  const where = { name: 'a', namespace }
+  for (const call of [
+    cluster.remove(NETWORK_RULES, where),
+    cluster.merge(NETWORK_RULES, where, {}),
+    cluster.list(NETWORK_RULES),
+  ]) {
+    const failure = await failureOf(call)
+    expect(failure).toMatchObject({ code: 404, reason: undefined, message: '404 page not found' })
+  }
+  expect(await cluster.openapi('network.datumapis.com', 'v1alpha1')).toBeUndefined()
+})
+
+test('a merge patches what exists and creates nothing', async () => {
+  const server = await serve(({ path, answer }) =>
+    path.endsWith('/a')
+      ? json(answer, 200, rule('a', { labels: { x: 'y' } }))
+      : json(answer, 404, status(404, 'NotFound')),
+  )
+  const cluster = await connect(server)
+  const patch = { metadata: { labels: { x: 'y', z: null } } }
+  const merged = await cluster.merge(NETWORK_RULES, { name: 'a', namespace }, patch)
+  expect(merged?.metadata.labels).toEqual({ x: 'y' })
+  expect(server.calls[0]?.headers['content-type']).toBe('application/merge-patch+json')
+  expect(JSON.parse(server.calls[0]?.body ?? '')).toEqual(patch)
+  expect(await cluster.merge(NETWORK_RULES, { name: 'b', namespace }, patch)).toBeUndefined()
+})
+
+test('a list is read in pages, and its items say what they are', async () => {
+  const server = await serve(({ query, answer }) => {
+    const token = query.get('continue')
+    json(answer, 200, {
+      kind: 'NamespaceList',
+      apiVersion: 'v1',
+      metadata: { resourceVersion: '9', continue: token === null ? 'more+/=' : '' },
+      items: [{ metadata: { name: token === null ? 'one' : 'two', resourceVersion: '1' } }],
+    })
+  })
+  const cluster = await connect(server)
+  const listed = await cluster.list(NAMESPACES, { labelSelector: 'a in (b,c)' })
+  expect(listed.map(({ kind, apiVersion, metadata }) => [kind, apiVersion, metadata.name])).toEqual(
+    [
+      ['Namespace', 'v1', 'one'],
+      ['Namespace', 'v1', 'two'],
+    ],
+  )
+  const [first, second] = server.calls
+  expect(first?.path).toBe('/api/v1/namespaces')
+  expect(first?.query.get('limit')).toBe('500')
+  expect(first?.query.get('labelSelector')).toBe('a in (b,c)')
+  expect(second?.query.get('continue')).toBe('more+/=')
+  expect(second?.query.get('labelSelector')).toBe('a in (b,c)')
+})
+
+test('a list that expires between pages begins anew, three times at most', async () => {
+  let expiries = 2
+  const server = await serve(({ query, answer }) => {
+    if (query.has('continue') && expiries-- > 0) {
+      json(answer, 410, status(410, 'Expired'))
+      return
+    }
+    const more = query.has('continue') ? {} : { continue: 'c' }
+    const name = query.has('continue') ? 'b' : 'a'
+    const metadata = { resourceVersion: '9', ...more }
+    json(answer, 200, { kind: 'NetworkRuleList', metadata, items: [rule(name)] })
+  })
+  const cluster = await connect(server)
+  expect((await cluster.list(NETWORK_RULES)).map((one) => one.metadata.name)).toEqual(['a', 'b'])
+  expect(server.calls).toHaveLength(6)
+  expiries = 99
+  expect((await failureOf(cluster.list(NETWORK_RULES))).code).toBe(410)
+  expect(server.calls).toHaveLength(12)
+})
+
+test.each([
+  ['an empty document', '{}'],
+  ['another kind', '{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}'],
+  ['a page of a proxy', '<html></html>'],
+  ['no version', '{"kind":"NetworkRuleList","metadata":{},"items":[]}'],
+  ['half a list', '{"kind":"NetworkRuleList","metadata":{"resourceVersion":"1"},"items":[{'],
+  [
+    'items without names',
+    '{"kind":"NetworkRuleList","metadata":{"resourceVersion":"1"},"items":[{}]}',
+  ],
+])('%s with status 200 is not read as an empty list', async (_, text) => {
+  const server = await serve(({ answer }) => {
+    answer.end(text)
+  })
+  const cluster = await connect(server)
+  await expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)
+})
+
+test('a failure carries code, reason and when to come back', async () => {
+  const server = await serve(({ path, answer }) => {
+    if (path.endsWith('/busy'))
+      json(answer, 429, status(429, 'TooManyRequests', 'later', { retryAfterSeconds: 3 }))
+    else if (path.endsWith('/header')) json(answer, 503, {}, { 'retry-after': '2' })
+    else json(answer, 500, status(500, undefined, 'etcdserver: request is too large'))
+  })
+  const cluster = await connect(server)
+  const apply = (name: string) => failureOf(cluster.apply(NETWORK_RULES, rule(name)))
+  expect(await apply('busy')).toMatchObject({
+    code: 429,
+    reason: 'TooManyRequests',
+    message: 'later',
+    retryAfterSeconds: 3,
+  })
+  expect(await apply('header')).toMatchObject({
+    code: 503,
+    reason: undefined,
+    retryAfterSeconds: 2,
+  })
+  expect(await apply('large')).toMatchObject({ code: 500, schemaMismatch: false })
+})
+
+test('a field that the schema lacks is told from a server in trouble', async () => {
+  const message =
+    'failed to create typed patch object (galactic-system/a; network.datumapis.com/v1alpha1, Kind=NetworkRule): .spec.backends: field not declared in schema'
+  const server = await serve(({ answer }) => json(answer, 500, status(500, undefined, message)))
+  const cluster = await connect(server)
+  const failure = await failureOf(cluster.apply(NETWORK_RULES, rule('a')))
+  expect(failure).toMatchObject({ code: 500, schemaMismatch: true })
+})
+
+test('a server that never answers is unreachable after the deadline', async () => {
+  const server = await serve(() => undefined)
+  const cluster = await connect(server, { deadlineMs: 80 })
+  const call = cluster.list(NETWORK_RULES)
+  await expect(call).rejects.toBeInstanceOf(Unreachable)
+  await expect(call).rejects.toThrow('no answer within 80 ms')
+  await server.calls[0]?.gone
+})
+
+test('an answer that stops half-way is unreachable after the deadline', async () => {
+  const server = await serve(({ answer }) => {
+    answer.writeHead(200, { 'content-type': 'application/json' })
+    answer.write('{"kind":')
+  })
+  const cluster = await connect(server, { deadlineMs: 80 })
+  await expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)
+  await server.calls[0]?.gone
+})
+
+test('calls that wait for a connection are under the deadline too', async () => {
+  const server = await serve(() => undefined)
+  const cluster = await connect(server, { deadlineMs: 80, connections: 2 })
+  const calls = Array.from({ length: 6 }, () => cluster.list(NETWORK_RULES))
+  const settled = await Promise.allSettled(calls)
+  expect(settled.every(({ status }) => status === 'rejected')).toBe(true)
+  expect(server.accepted).toBe(2)
+})
+
+test('a signal ends a call early, and one that is aborted already makes none', async () => {
+  const server = await serve(() => undefined)
+  const cluster = await connect(server)
+  const controller = new AbortController()
+  const call = cluster.list(NETWORK_RULES, {}, { signal: controller.signal })
+  const rejected = expect(call).rejects.toBeInstanceOf(Unreachable)
+  await server.received(1)
+  controller.abort()
+  await rejected
+  await server.calls[0]?.gone
+  const again = cluster.list(NETWORK_RULES, {}, { signal: controller.signal })
+  await expect(again).rejects.toBeInstanceOf(Unreachable)
+  expect(server.calls).toHaveLength(1)
+})
+
+test('refused, reset and closed are unreachable', async () => {
+  const server = await serve(({ answer }) => {
+    answer.destroy()
+  })
+  const cluster = await connect(server)
+  await expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)
+  const nobody = await connect({ url: 'http://127.0.0.1:1' })
+  await expect(nobody.list(NETWORK_RULES)).rejects.toThrow(/ECONNREFUSED/)
+  await nobody.close()
+  await expect(nobody.list(NETWORK_RULES)).rejects.toThrow('the cluster was closed')
+})
+
+test('a hundred calls at once share a bounded number of kept-alive connections', async () => {
+  const server = await serve(({ answer }) => json(answer, 200, rule('a')))
+  const cluster = await connect(server, { connections: 8 })
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(Array.from({ length: 100 }, () => cluster.apply(NETWORK_RULES, rule('a'))))
+  }
+  expect(server.calls).toHaveLength(300)
+  expect(server.accepted).toBeLessThanOrEqual(8)
+  await cluster.close()
+})
+
+test('failed calls leave no connection behind that cannot be used again', async () => {
+  const server = await serve(({ answer }) => json(answer, 500, status(500, 'InternalError')))
+  const cluster = await connect(server, { connections: 2 })
+  for (let round = 0; round < 20; round++) await failureOf(cluster.list(NETWORK_RULES))
+  expect(server.accepted).toBeLessThanOrEqual(2)
+})

@@ -1,0 +1,62 @@
+import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
+import { PrismaClient } from './generated/client.ts'
+
+/** Our database: the pool for statements of our own, Prisma over the same connections. */
+export type Store = {
+  pool: pg.Pool
+  prisma: PrismaClient
+  close(): Promise<void>
+}
+
+/**
+ * Opens the store; nothing is sent before the first query. By the pool, BIGINT (so also `count(*)`)
+ * comes as a number, and a value that a number can't hold exactly fails the query; timestamptz is a
+ * Date, json and jsonb are parsed, inet, cidr, uuid, xid8 and numeric are text. Prisma keeps its own
+ * conversions. `onError` hears of idle connections that broke (the pool replaces them).
+ */
+export function openStore(options: {
+  connectionString: string
+  maxConnections?: number
+  onError?: (error: Error) => void
+}): Store {
+  const pool = new pg.Pool({
+    connectionString: options.connectionString,
+    max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: 10_000,
+    types: { getTypeParser },
+  })
+  // Without a listener a server that goes away ends the process.
+  pool.on('error', (error) => options.onError?.(error))
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
+  return {
+    pool,
+    prisma,
+    async close() {
+      await prisma.$disconnect()
+      await pool.end()
+    },
+  }
+}
+
+const exactInteger = (text: string): number => {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} doesn't fit a number exactly`)
+  return value
+}
+
+/** One dimension, `{1,NULL,3}`: we have no other. */
+const exactIntegers = (text: string): (number | null)[] =>
+  text === '{}'
+    ? []
+    : text
+        .slice(1, -1)
+        .split(',')
+        .map((item) => (item === 'NULL' ? null : exactInteger(item)))
+
+/** pg's own parsers, but for int8 (type 20) and int8[] (1016). */
+const getTypeParser: pg.CustomTypesConfig['getTypeParser'] = (oid, format = 'text') => {
+  if (format === 'text' && Number(oid) === 20) return exactInteger
+  if (format === 'text' && Number(oid) === 1016) return exactIntegers
+  return pg.types.getTypeParser(oid, format)
+}

@@ -1,0 +1,104 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm/schema_engine_bg'
+import pg from 'pg'
+import { openStore } from './client.ts'
+import { withSchemaEngine } from './schema-engine.ts'
+
+const prismaDirectory = fileURLToPath(new URL('../../prisma/', import.meta.url))
+
+// Any number will do as long as nobody else uses it in the same database.
+const migrationLock = 7_264_001
+
+/**
+ * Applies the migrations that the database lacks, in order, and answers their names. Processes
+ * that start at once take turns; a migration that fails leaves nothing of itself behind but its
+ * row in `_prisma_migrations`, and is reported with PostgreSQL's words.
+ */
+export async function migrate(connectionString: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
+  await client.connect()
+  try {
+    await client.query(`SET lock_timeout = '120s'`)
+    await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
+    const migrationsList = await readMigrations()
+    const { appliedMigrationNames } = await withEngine(connectionString, (engine) =>
+      engine.applyMigrations({ migrationsList, filters: noFilters }),
+    )
+    return appliedMigrationNames
+  } finally {
+    await client.end()
+  }
+}
+
+/**
+ * The SQL that would bring the migrated database to what schema.prisma says; '' when they agree.
+ * Prisma sees neither functions nor CHECK and EXCLUDE constraints, and leaves those alone.
+ */
+export async function differences(connectionString: string): Promise<string> {
+  const schema = await readSchema()
+  const { stdout } = await withEngine(connectionString, (engine) =>
+    engine.diff({
+      from: { tag: 'schemaDatasource', files: [schema], configDir: prismaDirectory },
+      to: { tag: 'schemaDatamodel', files: [schema] },
+      script: true,
+      exitCode: null,
+      filters: noFilters,
+    }),
+  )
+  return stdout?.trim() ?? ''
+}
+
+/**
+ * Gives the event log a new epoch, the last step of restoring a backup: clients hold cursors of
+ * events that the restored log has never had.
+ */
+export async function renewLogEpoch(connectionString: string): Promise<void> {
+  const store = openStore({ connectionString, maxConnections: 1 })
+  try {
+    await store.prisma.store.updateMany({ data: { logEpoch: crypto.randomUUID() } })
+  } finally {
+    await store.close()
+  }
+}
+
+const noFilters = { externalTables: [], externalEnums: [] }
+
+async function withEngine<T>(
+  connectionString: string,
+  use: (engine: SchemaEngine) => Promise<T>,
+): Promise<T> {
+  return withSchemaEngine({ connectionString, schema: await readSchema() }, use)
+}
+
+async function readSchema(): Promise<{ path: string; content: string }> {
+  const path = join(prismaDirectory, 'schema.prisma')
+  return { path, content: await readFile(path, 'utf8') }
+}
+
+async function readMigrations(): Promise<MigrationList> {
+  const baseDir = join(prismaDirectory, 'migrations')
+  const entries = await readdir(baseDir, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  return {
+    baseDir,
+    lockfile: {
+      path: 'migration_lock.toml',
+      content: await readFile(join(baseDir, 'migration_lock.toml'), 'utf8'),
+    },
+    shadowDbInitScript: '',
+    migrationDirectories: await Promise.all(
+      names.sort().map(async (name) => ({
+        path: name,
+        migrationFile: {
+          path: 'migration.sql',
+          content: {
+            tag: 'ok' as const,
+            value: await readFile(join(baseDir, name, 'migration.sql'), 'utf8'),
+          },
+        },
+      })),
+    ),
+  }
+}

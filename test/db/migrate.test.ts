@@ -1,0 +1,54 @@
+import pg from 'pg'
+import { describe, expect, test } from 'vitest'
+import { openStore } from '../../src/db/client.ts'
+import { differences, migrate, renewLogEpoch } from '../../src/db/migrate.ts'
+import { useDatabase } from '../support/database.ts'
+
+describe('an empty database', () => {
+  const database = useDatabase({ empty: true })
+
+  test('is migrated once by two processes that start at the same time', async () => {
+    const [first, second] = await Promise.all([migrate(database.url), migrate(database.url)])
+    expect([first.length, second.length].sort()).toEqual([0, first.length + second.length])
+    expect(first.length + second.length).toBeGreaterThan(0)
+  })
+
+  test('records its migrations where prisma migrate looks for them', async () => {
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    const { rows } = await client.query('SELECT finished_at FROM _prisma_migrations')
+    await client.end()
+    expect(rows.every((row) => row.finished_at instanceof Date)).toBe(true)
+  })
+})
+
+describe('a migrated database', () => {
+  const database = useDatabase()
+
+  test("doesn't differ from schema.prisma", async () => {
+    expect(await differences(database.url)).toBe('')
+  })
+
+  test('has nothing to apply', async () => {
+    expect(await migrate(database.url)).toEqual([])
+  })
+
+  test('gets a new log epoch and keeps its instance when a backup was restored', async () => {
+    const store = openStore({ connectionString: database.url })
+    const before = await store.prisma.store.findFirstOrThrow()
+    await renewLogEpoch(database.url)
+    const after = await store.prisma.store.findFirstOrThrow()
+    await store.close()
+    expect(after.logEpoch).not.toBe(before.logEpoch)
+    expect(after.instance).toBe(before.instance)
+  })
+
+  test('that lost a column differs, by the statement that brings it back', async () => {
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    await client.query('ALTER TABLE _prisma_migrations RENAME TO _kept')
+    await client.query('CREATE TABLE astray (id int PRIMARY KEY)')
+    await client.end()
+    expect(await differences(database.url)).toContain('DROP TABLE "astray"')
+  })
+})

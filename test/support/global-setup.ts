@@ -1,0 +1,36 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { startPostgres } from '../../dev/postgres.ts'
+import { migrate } from '../../src/db/migrate.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The run's PostgreSQL server, and the name of its migrated, empty database to copy. */
+    postgres: { url: string; template: string }
+  }
+}
+
+/** One PostgreSQL server for the whole run, with a migrated database that each test file copies. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const directory = mkdtempSync(join(tmpdir(), 'load-balancer-tests-'))
+  const server = await startPostgres({
+    dataDir: join(directory, 'postgres'),
+    // A crash may cost these data.
+    settings: { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
+  })
+  const teardown = async (): Promise<void> => {
+    await server.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+  try {
+    const template = 'migrated'
+    await migrate(await server.createDatabase(template))
+    project.provide('postgres', { url: server.url, template })
+  } catch (error) {
+    await teardown()
+    throw error
+  }
+  return teardown
+}

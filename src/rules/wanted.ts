@@ -50,6 +50,8 @@ export type WantedBackend = {
    * one place there (also another load balancer's); only the *backends* dialect cares.
    */
   nodeTaken: boolean
+  /** The cluster is cordoned, and this backend came after that: it is left out. */
+  cordoned?: boolean
 }
 
 export type Endpoint = {

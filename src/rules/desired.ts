@@ -1,0 +1,246 @@
+import { compareAddresses } from './addresses.ts'
+import { bindingName, ruleName, SERVING, servingLabel } from './names.ts'
+import {
+  type BackendsRuleSpec,
+  DATA_PLANE_NAMESPACE,
+  FIELD_MANAGER,
+  GENERATION_ANNOTATION,
+  INSTANCE_LABEL,
+  LOAD_BALANCER_LABEL,
+  MANAGED_BY_LABEL,
+  NETWORK_RULES,
+  type NetworkRule,
+  type ObjectMeta,
+  type RuleProtocol,
+  SERVICE_VIP_BINDINGS,
+  type SelectorRuleSpec,
+  type ServiceVIPBinding,
+} from './objects.ts'
+import { type ListedBackend, placeBackends } from './placing.ts'
+import type { Reason } from './reasons.ts'
+import type { Finding } from './report.ts'
+import type { Capabilities, Dialect, SessionAffinity, Wanted, WantedVip } from './wanted.ts'
+
+/** What should be in one cluster for one load balancer: bodies of server-side applies, and why not more. */
+export type Desired = {
+  loadBalancer: string
+  instance: string
+  dialect: Dialect | undefined
+  rulesGeneration: number
+  /** Nothing may be written or removed, and why; null: go ahead. */
+  blocked: Finding | null
+  rules: NetworkRule[]
+  /** Only in the *backends* dialect; in the other one the data plane writes them. */
+  bindings: ServiceVIPBinding[]
+  /** Only in the *selector* dialect: what must carry `servingLabel`; nothing else may. */
+  labels: AttachmentLabel[]
+  /** By VIP, as the store spells it. */
+  vips: Record<string, DesiredVip>
+  /** By backend id; also those that don't live here (AddressUnknown). */
+  backends: Record<string, DesiredBackend>
+  affinity: Finding
+}
+
+export type AttachmentLabel = { namespace: string; name: string; uid: string }
+
+export type DesiredVip = {
+  /** The rule's name, wanted or not: by it one looks for what may be left of it. */
+  rule: string
+  /** A rule for it is among `rules`. */
+  wanted: boolean
+  /** TRUE, or why there is no rule for it. */
+  finding: Finding
+}
+
+export type DesiredBackend = {
+  address: string
+  /** It is in the rules (or its attachment carries the label). */
+  listed: boolean
+  /** Where it lives; undefined: not here. */
+  node: string | undefined
+  /** TRUE Resolved, or why it is kept out here. */
+  placed: Finding
+}
+
+const finding = (status: Finding['status'], reason: Reason, message: string): Finding => ({
+  status,
+  reason,
+  message,
+})
+
+/** The field's value where a schema has `sessionAffinity`; NONE is the field's absence. */
+const AFFINITIES: Record<SessionAffinity, string | undefined> = {
+  NONE: undefined,
+  CLIENT_IP: 'ClientIP',
+  CLIENT_IP_AND_PROTOCOL: 'ClientIPAndProtocol',
+}
+
+/** Computes what should be in a cluster. Equal wishes give deeply equal answers, in the same order. */
+export const desired = (wanted: Wanted, capabilities: Capabilities): Desired => {
+  const blocked =
+    wanted.placed && capabilities.dialect === undefined
+      ? finding('FALSE', 'SchemaMissing', 'The cluster has no NetworkRule of a known shape.')
+      : null
+  const backends = placeBackends(wanted, capabilities)
+  const listed = backends.filter((backend) => backend.listed)
+  const vips = wanted.vips.map((vip) => ({
+    vip,
+    rule: ruleName(wanted.loadBalancer, vip.address),
+    finding: vipFinding(vip, wanted, capabilities, listed.length),
+  }))
+  const served = blocked ? [] : vips.filter(({ finding }) => finding.status === 'TRUE')
+  const byAddress = listed.toSorted((a, b) =>
+    compareAddresses(a.backend.address, b.backend.address),
+  )
+  return {
+    loadBalancer: wanted.loadBalancer,
+    instance: wanted.instance,
+    dialect: capabilities.dialect,
+    rulesGeneration: wanted.rulesGeneration,
+    blocked,
+    rules: served.map(({ vip, rule }) =>
+      ruleOf(wanted, capabilities, rule, vip.address, byAddress, listed),
+    ),
+    bindings:
+      capabilities.dialect === 'backends'
+        ? served.flatMap(({ vip, rule }) =>
+            byAddress.map((backend) => bindingOf(wanted, rule, vip.address, backend)),
+          )
+        : [],
+    labels:
+      capabilities.dialect === 'selector' && served.length > 0 ? attachmentsOf(byAddress) : [],
+    vips: Object.fromEntries(
+      vips.map(({ vip, rule, finding }) => [
+        vip.address,
+        { rule, wanted: finding.status === 'TRUE', finding },
+      ]),
+    ),
+    backends: Object.fromEntries(
+      backends.map(({ backend, listed, placed }) => [
+        backend.id,
+        {
+          address: backend.address,
+          listed: listed && served.length > 0,
+          node: backend.endpoint?.node,
+          placed,
+        },
+      ]),
+    ),
+    affinity: affinityFinding(wanted.sessionAffinity, capabilities),
+  }
+}
+
+const vipFinding = (
+  vip: WantedVip,
+  wanted: Wanted,
+  capabilities: Capabilities,
+  listed: number,
+): Finding => {
+  if (!wanted.placed) return finding('FALSE', 'Withdrawing', 'It is not wanted here any more.')
+  if (vip.family === 'IPV4' && !capabilities.servesIPv4)
+    return finding(
+      'FALSE',
+      'AddressFamilyNotServed',
+      `IPv4 is not served, so ${vip.address} isn't.`,
+    )
+  if (listed === 0)
+    return finding('FALSE', 'NoBackends', 'No backend here can be sent connections.')
+  if (vip.heldBy !== null)
+    return finding(
+      'FALSE',
+      'AddressHeldElsewhere',
+      `${vip.address} is not yet let go of by the load balancer that had it before.`,
+    )
+  return finding('TRUE', 'Progressing', `${vip.address} should be served here.`)
+}
+
+const affinityFinding = (affinity: SessionAffinity, capabilities: Capabilities): Finding => {
+  if (affinity === 'NONE') return finding('TRUE', 'Honoured', 'No affinity is asked for.')
+  if (capabilities.dialect === undefined)
+    return finding('UNKNOWN', 'SchemaMissing', 'Whether affinity can be kept is not known.')
+  if (!capabilities.sessionAffinity)
+    return finding('FALSE', 'AffinityNotSupported', 'Connections are spread without affinity.')
+  return finding('TRUE', 'Honoured', 'Connections are spread with the affinity asked for.')
+}
+
+const metaOf = (wanted: Wanted, name: string): ObjectMeta => ({
+  name,
+  namespace: DATA_PLANE_NAMESPACE,
+  labels: {
+    [MANAGED_BY_LABEL]: FIELD_MANAGER,
+    [INSTANCE_LABEL]: wanted.instance,
+    [LOAD_BALANCER_LABEL]: wanted.loadBalancer,
+  },
+})
+
+const protocolOf = (wanted: Wanted): RuleProtocol => (wanted.protocol === 'TCP' ? 'tcp' : 'udp')
+
+const ruleOf = (
+  wanted: Wanted,
+  capabilities: Capabilities,
+  name: string,
+  vip: string,
+  byAddress: ListedBackend[],
+  byAge: ListedBackend[],
+): NetworkRule => {
+  const affinity = capabilities.sessionAffinity ? AFFINITIES[wanted.sessionAffinity] : undefined
+  const shared = {
+    vpcRef: wanted.vpcRef,
+    vipAddresses: [vip],
+    protocol: protocolOf(wanted),
+    port: wanted.port,
+    ...(affinity === undefined ? {} : { sessionAffinity: affinity }),
+  }
+  const spec: BackendsRuleSpec | SelectorRuleSpec =
+    capabilities.dialect === 'selector'
+      ? {
+          ...shared,
+          backendSelector: { matchLabels: { [servingLabel(wanted.loadBalancer)]: SERVING } },
+          backendPort: wanted.port,
+        }
+      : {
+          ...shared,
+          vpcAttachmentRef: byAge[0]?.endpoint.attachmentRef ?? '',
+          backends: byAddress.map(({ backend }) => ({
+            address: backend.address,
+            port: wanted.port,
+          })),
+        }
+  return {
+    apiVersion: `${NETWORK_RULES.group}/${NETWORK_RULES.version}`,
+    kind: NETWORK_RULES.kind,
+    metadata: {
+      ...metaOf(wanted, name),
+      annotations: { [GENERATION_ANNOTATION]: String(wanted.rulesGeneration) },
+    },
+    spec,
+  }
+}
+
+const bindingOf = (
+  wanted: Wanted,
+  rule: string,
+  vip: string,
+  { backend, endpoint }: ListedBackend,
+): ServiceVIPBinding => ({
+  apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
+  kind: SERVICE_VIP_BINDINGS.kind,
+  metadata: metaOf(wanted, bindingName(rule, backend.address, endpoint.node)),
+  spec: {
+    targetRef: { kind: 'Node', name: endpoint.node },
+    vipAddress: vip,
+    port: wanted.port,
+    protocol: protocolOf(wanted),
+    backendAddress: backend.address,
+    backendPort: wanted.port,
+    egressKind: endpoint.egressKind,
+  },
+})
+
+/** Each attachment once, whatever the number of its addresses. */
+const attachmentsOf = (listed: ListedBackend[]): AttachmentLabel[] => {
+  const byName = new Map<string, AttachmentLabel>()
+  for (const { endpoint } of listed)
+    byName.set(`${endpoint.attachment.namespace}/${endpoint.attachment.name}`, endpoint.attachment)
+  return [...byName.keys()].toSorted().flatMap((key) => byName.get(key) ?? [])
+}

@@ -1,0 +1,85 @@
+import { isIPv4 } from './addresses.ts'
+import type { Reason } from './reasons.ts'
+import type { Finding } from './report.ts'
+import type { Capabilities, Endpoint, Wanted, WantedBackend } from './wanted.ts'
+
+/** A backend that is in the rules. */
+export type ListedBackend = { backend: WantedBackend; endpoint: Endpoint }
+
+/** A backend, and whether the rules list it. */
+export type PlacedBackend =
+  | { backend: WantedBackend; endpoint: Endpoint; listed: true; placed: Finding }
+  | { backend: WantedBackend; endpoint: Endpoint | null; listed: false; placed: Finding }
+
+/**
+ * Decides which backends the rules of a cluster list, in the order of age that they come in.
+ * An older backend that serves nothing (disabled, unhealthy) takes no place from a younger one.
+ */
+export const placeBackends = (wanted: Wanted, capabilities: Capabilities): PlacedBackend[] => {
+  const takenNodes = new Set<string>()
+  const spoilt = spoiltAttachments(wanted, capabilities)
+  return wanted.backends.map((backend): PlacedBackend => {
+    const { endpoint } = backend
+    const out = (reason: Reason, message: string): PlacedBackend => ({
+      backend,
+      endpoint,
+      listed: false,
+      placed: { status: 'FALSE', reason, message },
+    })
+    if (endpoint === null) return out('AddressUnknown', `${backend.address} is not known here.`)
+    const ineligible = whyIneligible(backend, capabilities)
+    if (ineligible) return out(...ineligible)
+    if (capabilities.dialect === 'selector' && spoilt.has(attachmentKey(endpoint)))
+      return out(
+        'AttachmentShared',
+        `The interface of ${backend.address} also carries an address that should not serve now.`,
+      )
+    if (capabilities.dialect === 'backends') {
+      if (backend.nodeTaken || takenNodes.has(endpoint.node))
+        return out(
+          'NodeConflict',
+          `An older backend on the machine of ${backend.address} serves the same protocol and port.`,
+        )
+      takenNodes.add(endpoint.node)
+    }
+    return {
+      backend,
+      endpoint,
+      listed: true,
+      placed: { status: 'TRUE', reason: 'Resolved', message: `${backend.address} is known.` },
+    }
+  })
+}
+
+const attachmentKey = ({ attachment }: Endpoint): string =>
+  `${attachment.namespace}/${attachment.name}`
+
+/** Why a backend that lives here isn't sent connections, whatever the others do. */
+const whyIneligible = (
+  backend: WantedBackend,
+  capabilities: Capabilities,
+): [Reason, string] | undefined => {
+  const { address } = backend
+  if (backend.adminState === 'DISABLED') return ['Disabled', `${address} is disabled.`]
+  if (backend.adminState === 'STANDBY') return ['Standby', `${address} is on standby.`]
+  // Selected attachments contribute their IPv6 addresses only.
+  if (isIPv4(address) && (!capabilities.servesIPv4 || capabilities.dialect === 'selector'))
+    return ['AddressFamilyNotServed', `IPv4 is not served, so ${address} is left out.`]
+  if (backend.cordoned)
+    return ['ClusterCordoned', `No new backends are taken where ${address} lives.`]
+  if (backend.unhealthy) return ['Unhealthy', `The health check of ${address} fails.`]
+  return undefined
+}
+
+/**
+ * In the *selector* dialect an attachment serves with all its addresses or not at all: those where
+ * one of the load balancer's own backends must not serve.
+ */
+const spoiltAttachments = (wanted: Wanted, capabilities: Capabilities): Set<string> =>
+  new Set(
+    wanted.backends.flatMap((backend) =>
+      backend.endpoint && !isIPv4(backend.address) && whyIneligible(backend, capabilities)
+        ? [attachmentKey(backend.endpoint)]
+        : [],
+    ),
+  )

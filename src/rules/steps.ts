@@ -1,0 +1,254 @@
+import { isDeepStrictEqual } from 'node:util'
+import { canonical } from './addresses.ts'
+import type { AttachmentLabel, Desired } from './desired.ts'
+import { namePrefix, SERVING, servingLabel } from './names.ts'
+import {
+  INSTANCE_LABEL,
+  type KubeObject,
+  LOAD_BALANCER_LABEL,
+  NETWORK_RULES,
+  type NetworkRule,
+  type Resource,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
+  VPC_ATTACHMENTS,
+} from './objects.ts'
+import { isAhead, type Observed, vipsOf } from './observed.ts'
+
+/** One call to the cluster. */
+export type Step =
+  | { act: 'apply'; resource: Resource; object: KubeObject }
+  | { act: 'remove'; resource: Resource; where: { name: string; namespace?: string; uid?: string } }
+  /** A JSON merge patch, for what an apply can't take away from other field managers. */
+  | {
+      act: 'merge'
+      resource: Resource
+      where: { name: string; namespace?: string }
+      patch: Record<string, unknown>
+    }
+
+export type Steps = {
+  /** To be done now, in this order. Safe to do any number of times. */
+  now: Step[]
+  /** Names of what must be gone before the rest can be done; a change of theirs is worth a look. */
+  waitingFor: string[]
+}
+
+/**
+ * What to do now so that a cluster comes closer to what is desired there. Nothing is remembered
+ * between calls: the same pair always gives the same steps, and none once all is as desired.
+ */
+export const steps = (desired: Desired, observed: Observed): Steps => {
+  if (desired.blocked !== null || isAhead(desired.rulesGeneration, observed))
+    return { now: [], waitingFor: [] }
+  const bindings = bindingSteps(desired, observed)
+  const rules = ruleSteps(desired, observed)
+  const labels = labelSteps(desired, observed)
+  return {
+    // Labels come before a rule that selects by them, and go after the rule that did.
+    now: [
+      ...labels.add,
+      ...bindings.remove,
+      ...rules.remove,
+      ...rules.apply,
+      ...bindings.apply,
+      ...labels.drop,
+    ],
+    waitingFor: [...bindings.waitingFor, ...rules.waitingFor],
+  }
+}
+
+const bindingSteps = (desired: Desired, observed: Observed) => {
+  const wanted = new Map(desired.bindings.map((binding) => [binding.metadata.name, binding]))
+  const present = observed.bindings.filter((binding) => isOurs(binding, desired))
+  const unwanted = present.filter((binding) => {
+    const wish = wanted.get(binding.metadata.name)
+    return !wish || isDeleting(binding) || !sameFields(wish.spec, binding.spec)
+  })
+  const relieved = unwanted.filter((binding) => !stillNeeded(binding, desired, observed))
+  // The data plane keeps one row per node, so the old binding there must be gone before the next.
+  const busyNodes = new Set(unwanted.map(({ spec }) => spec.targetRef.name))
+  const byName = new Map(present.map((binding) => [binding.metadata.name, binding]))
+  return {
+    remove: relieved.filter((binding) => !isDeleting(binding)).map(removal(SERVICE_VIP_BINDINGS)),
+    apply: desired.bindings
+      .filter((wish) => {
+        if (busyNodes.has(wish.spec.targetRef.name)) return false
+        const binding = byName.get(wish.metadata.name)
+        return !binding || !carriesMarks(wish, binding)
+      })
+      .map(application(SERVICE_VIP_BINDINGS)),
+    waitingFor: unwanted.map(({ metadata }) => metadata.name),
+  }
+}
+
+const ruleSteps = (desired: Desired, observed: Observed) => {
+  const wanted = new Set(desired.rules.map(({ metadata }) => metadata.name))
+  const byName = new Map(observed.rules.map((rule) => [rule.metadata.name, rule]))
+  const unwanted = observed.rules.filter(({ metadata }) => !wanted.has(metadata.name))
+  const waitedFor = observed.rules.filter(
+    (rule) => isDeleting(rule) || !wanted.has(rule.metadata.name),
+  )
+  return {
+    remove: unwanted
+      .filter((rule) => !isDeleting(rule) && !hasBindings(rule, desired, observed))
+      .map(removal(NETWORK_RULES)),
+    apply: desired.rules.flatMap((wish): Step[] => {
+      const rule = byName.get(wish.metadata.name)
+      if (!rule) return [application(NETWORK_RULES)(wish)]
+      return isDeleting(rule) ? [] : repairs(wish, rule)
+    }),
+    waitingFor: waitedFor.map(({ metadata }) => metadata.name),
+  }
+}
+
+/** The steps that make a rule which is there as it should be. */
+const repairs = (wish: NetworkRule, rule: NetworkRule): Step[] => {
+  if (isAsWanted(wish, rule) && carriesMarks(wish, rule)) return []
+  const now = [application(NETWORK_RULES)(wish)]
+  const surplus = surplusOf(wish, rule)
+  if (surplus === undefined) return now
+  const { name, namespace } = wish.metadata
+  const where = namespace === undefined ? { name } : { name, namespace }
+  return [...now, { act: 'merge', resource: NETWORK_RULES, where, patch: { spec: surplus } }]
+}
+
+/**
+ * What others added to the fields that are ours alone and an apply of ours leaves standing: under
+ * server-side apply `vipAddresses` is a set whose items have owners of their own, and a field that
+ * we don't send stays with whoever sent it.
+ */
+const surplusOf = (wish: NetworkRule, rule: NetworkRule): Record<string, unknown> | undefined => {
+  const spec: Partial<NetworkRule['spec']> = rule.spec ?? {}
+  const foreignVips = spec.vipAddresses?.some((vip) => !wish.spec.vipAddresses.includes(vip))
+  const foreignAffinity =
+    spec.sessionAffinity !== undefined && wish.spec.sessionAffinity === undefined
+  if (!foreignVips && !foreignAffinity) return undefined
+  return {
+    ...(foreignVips ? { vipAddresses: wish.spec.vipAddresses } : {}),
+    ...(foreignAffinity ? { sessionAffinity: null } : {}),
+  }
+}
+
+/** Whether a rule's spec, read back, is what we want in every field that we decide. */
+export const isAsWanted = (wish: NetworkRule, rule: NetworkRule): boolean =>
+  sameFields(wish.spec, rule.spec) &&
+  isDeepStrictEqual(selectorOf(wish), selectorOf(rule)) &&
+  surplusOf(wish, rule) === undefined
+
+/** One more label in a selector would choose fewer backends, so it must be equal as a whole. */
+const selectorOf = ({ spec }: { spec?: object }): unknown =>
+  spec && 'backendSelector' in spec ? spec.backendSelector : undefined
+
+/** Whether a binding does exactly what we want. */
+export const bindsAsWanted = (wish: ServiceVIPBinding, binding: ServiceVIPBinding): boolean =>
+  sameFields(wish.spec, binding.spec)
+
+const labelSteps = (desired: Desired, observed: Observed) => {
+  const label = servingLabel(desired.loadBalancer)
+  const key = ({ namespace, name, uid }: AttachmentLabel) => `${namespace}/${name}/${uid}`
+  const wanted = new Set(desired.labels.map(key))
+  const present = new Set((observed.labelled ?? []).map(key))
+  // The uid makes the patch of another object of the same name a conflict.
+  const patch = ({ namespace, name, uid }: AttachmentLabel, value: string | null): Step => ({
+    act: 'merge',
+    resource: VPC_ATTACHMENTS,
+    where: { name, namespace },
+    patch: { metadata: { uid, labels: { [label]: value } } },
+  })
+  return {
+    add: desired.labels
+      .filter((each) => !present.has(key(each)))
+      .map((each) => patch(each, SERVING)),
+    drop: (observed.labelled ?? [])
+      .filter((each) => !wanted.has(key(each)))
+      .map((each) => patch(each, null)),
+  }
+}
+
+/**
+ * Ours by the labels, which another installation on the same cluster never shares. One that lost
+ * its labels is known by its name.
+ */
+const isOurs = ({ metadata: { name, labels } }: KubeObject, desired: Desired): boolean =>
+  labels?.[INSTANCE_LABEL] === undefined
+    ? name.startsWith(namePrefix(desired.loadBalancer))
+    : labels[INSTANCE_LABEL] === desired.instance &&
+      labels[LOAD_BALANCER_LABEL] === desired.loadBalancer
+
+/**
+ * After a switch to the *selector* dialect the data plane writes bindings of its own; until the one
+ * for the same VIP and node is there, ours carries the traffic.
+ */
+const stillNeeded = (
+  { metadata, spec }: ServiceVIPBinding,
+  desired: Desired,
+  observed: Observed,
+): boolean =>
+  desired.dialect === 'selector' &&
+  desired.rules.some((rule) => vipsOf(rule).includes(canonical(spec.vipAddress))) &&
+  Object.values(desired.backends).some(
+    ({ address, listed }) => listed && address === spec.backendAddress,
+  ) &&
+  !observed.bindings.some(
+    (other) =>
+      other.metadata.name !== metadata.name &&
+      !isOurs(other, desired) &&
+      canonical(other.spec.vipAddress) === canonical(spec.vipAddress) &&
+      other.spec.targetRef.name === spec.targetRef.name,
+  )
+
+const hasBindings = (rule: NetworkRule, desired: Desired, observed: Observed): boolean => {
+  const vips = vipsOf(rule)
+  return observed.bindings.some(
+    (binding) =>
+      isOurs(binding, desired) &&
+      (binding.metadata.name.startsWith(`${rule.metadata.name}-`) ||
+        vips.includes(canonical(binding.spec.vipAddress))),
+  )
+}
+
+const isDeleting = (object: KubeObject): boolean => object.metadata.deletionTimestamp !== undefined
+
+const application =
+  (resource: Resource) =>
+  (object: KubeObject): Step => ({ act: 'apply', resource, object })
+
+/** By uid where it is known, so that a successor of the same name stays. */
+const removal =
+  (resource: Resource) =>
+  ({ metadata: { name, namespace, uid } }: KubeObject): Step => ({
+    act: 'remove',
+    resource,
+    where: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(uid === undefined ? {} : { uid }),
+    },
+  })
+
+/** Whether an object carries our labels and our annotation, beside whatever others put there. */
+const carriesMarks = (wish: KubeObject, object: KubeObject): boolean =>
+  sameFields(wish.metadata.labels, object.metadata.labels ?? {}) &&
+  sameFields(wish.metadata.annotations, object.metadata.annotations ?? {})
+
+/**
+ * Whether everything that is wished is there and equal; further fields of maps are others' affair.
+ * Lists must be equal as a whole, each of their items in its wished fields.
+ */
+const sameFields = (wish: unknown, seen: unknown): boolean => {
+  if (wish === undefined) return true
+  if (Array.isArray(wish))
+    return (
+      Array.isArray(seen) &&
+      wish.length === seen.length &&
+      wish.every((item, index) => sameFields(item, seen[index]))
+    )
+  if (typeof wish === 'object' && wish !== null)
+    return (
+      typeof seen === 'object' &&
+      seen !== null &&
+      Object.entries(wish).every(([key, value]) => sameFields(value, Reflect.get(seen, key)))
+    )
+  return wish === seen
+}

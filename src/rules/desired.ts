@@ -1,4 +1,5 @@
 import { compareAddresses } from './addresses.ts'
+import { found } from './findings.ts'
 import { bindingName, ruleName, SERVING, servingLabel } from './names.ts'
 import {
   type BackendsRuleSpec,
@@ -17,7 +18,6 @@ import {
   type ServiceVIPBinding,
 } from './objects.ts'
 import { type ListedBackend, placeBackends } from './placing.ts'
-import type { Reason } from './reasons.ts'
 import type { Finding } from './report.ts'
 import type { Capabilities, Dialect, SessionAffinity, Wanted, WantedVip } from './wanted.ts'
 
@@ -62,12 +62,6 @@ export type DesiredBackend = {
   placed: Finding
 }
 
-const finding = (status: Finding['status'], reason: Reason, message: string): Finding => ({
-  status,
-  reason,
-  message,
-})
-
 /** The field's value where a schema has `sessionAffinity`; NONE is the field's absence. */
 const AFFINITIES: Record<SessionAffinity, string | undefined> = {
   NONE: undefined,
@@ -79,16 +73,16 @@ const AFFINITIES: Record<SessionAffinity, string | undefined> = {
 export const desired = (wanted: Wanted, capabilities: Capabilities): Desired => {
   const blocked =
     wanted.placed && capabilities.dialect === undefined
-      ? finding('FALSE', 'SchemaMissing', 'The cluster has no NetworkRule of a known shape.')
+      ? found('FALSE', 'SchemaMissing', 'The cluster has no NetworkRule of a known shape.')
       : null
   const backends = placeBackends(wanted, capabilities)
   const listed = backends.filter((backend) => backend.listed)
   const vips = wanted.vips.map((vip) => ({
     vip,
     rule: ruleName(wanted.loadBalancer, vip.address),
-    finding: vipFinding(vip, wanted, capabilities, listed.length),
+    finding: blocked ?? vipFinding(vip, wanted, capabilities, listed.length),
   }))
-  const served = blocked ? [] : vips.filter(({ finding }) => finding.status === 'TRUE')
+  const served = vips.filter(({ finding }) => finding.status === 'TRUE')
   const byAddress = listed.toSorted((a, b) =>
     compareAddresses(a.backend.address, b.backend.address),
   )
@@ -136,31 +130,26 @@ const vipFinding = (
   capabilities: Capabilities,
   listed: number,
 ): Finding => {
-  if (!wanted.placed) return finding('FALSE', 'Withdrawing', 'It is not wanted here any more.')
+  if (!wanted.placed) return found('FALSE', 'Withdrawing', 'It is not wanted here any more.')
   if (vip.family === 'IPV4' && !capabilities.servesIPv4)
-    return finding(
-      'FALSE',
-      'AddressFamilyNotServed',
-      `IPv4 is not served, so ${vip.address} isn't.`,
-    )
-  if (listed === 0)
-    return finding('FALSE', 'NoBackends', 'No backend here can be sent connections.')
+    return found('FALSE', 'AddressFamilyNotServed', `IPv4 is not served, so ${vip.address} isn't.`)
+  if (listed === 0) return found('FALSE', 'NoBackends', 'No backend here can be sent connections.')
   if (vip.heldBy !== null)
-    return finding(
+    return found(
       'FALSE',
       'AddressHeldElsewhere',
       `${vip.address} is not yet let go of by the load balancer that had it before.`,
     )
-  return finding('TRUE', 'Progressing', `${vip.address} should be served here.`)
+  return found('TRUE', 'Progressing', `${vip.address} should be served here.`)
 }
 
 const affinityFinding = (affinity: SessionAffinity, capabilities: Capabilities): Finding => {
-  if (affinity === 'NONE') return finding('TRUE', 'Honoured', 'No affinity is asked for.')
+  if (affinity === 'NONE') return found('TRUE', 'Honoured', 'No affinity is asked for.')
   if (capabilities.dialect === undefined)
-    return finding('UNKNOWN', 'SchemaMissing', 'Whether affinity can be kept is not known.')
+    return found('UNKNOWN', 'SchemaMissing', 'Whether affinity can be kept is not known.')
   if (!capabilities.sessionAffinity)
-    return finding('FALSE', 'AffinityNotSupported', 'Connections are spread without affinity.')
-  return finding('TRUE', 'Honoured', 'Connections are spread with the affinity asked for.')
+    return found('FALSE', 'AffinityNotSupported', 'Connections are spread without affinity.')
+  return found('TRUE', 'Honoured', 'Connections are spread with the affinity asked for.')
 }
 
 const metaOf = (wanted: Wanted, name: string): ObjectMeta => ({

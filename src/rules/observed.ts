@@ -50,6 +50,10 @@ export const labelledFor = (advertisement: BGPAdvertisement, rule: string): bool
 export const announces = (advertisement: BGPAdvertisement, vip: string): boolean =>
   (advertisement.spec.prefixes ?? []).some((prefix) => canonicalPrefix(prefix) === hostPrefix(vip))
 
+/** Whether an advertisement announces exactly a VIP and nothing else. */
+export const announcesOnly = (advertisement: BGPAdvertisement, vip: string): boolean =>
+  advertisement.spec.prefixes?.length === 1 && announces(advertisement, vip)
+
 /** Every VIP that the cluster still shows a trace of for this load balancer, in one spelling. */
 export const tracedVips = (loadBalancer: string, observed: Observed): string[] => {
   const ours = namePrefix(loadBalancer)

@@ -28,6 +28,7 @@ export const REASONS = {
   EngineDegraded:
     'A gateway reports trouble of its own, so whether it carries this load balancer is not known.',
   GatewayNotReady: 'A gateway is not ready, so whether it carries this load balancer is not known.',
+  ClusterReady: 'Nothing is wrong with the cluster as a whole.',
   NoGateway: 'No gateway stands where a backend lives, so no traffic can reach it.',
   TeardownStuck: 'Something that was removed has been waiting for the data plane to let go of it.',
   SchemaMissing: 'The data plane is not installed, or its interface is not one that is known.',

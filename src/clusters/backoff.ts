@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts'
 
 const CAP_MS = 30_000
-/** The ceiling doubles from here: 0.5, 1, 2 … 30 s. */
+/** The first retry is for a reset connection: almost at once, though not all in the same moment. */
+const FIRST = { floor: 20, ceiling: 100 }
+/** From the second on the ceiling doubles: 0.5, 1, 2 … 30 s. */
 const BASE_MS = 500
-/** The first retry is for a reset connection or a restarted server: almost at once. */
-const FIRST_FLOOR_MS = 20
 const FLOOR_MS = 250
 /** However attempts end, no more than this many begin within one second. */
 const STARTS_PER_SECOND = 5
@@ -18,9 +18,11 @@ export function retryDelay(
   random: () => number,
   retryAfterSeconds: number | undefined,
 ): number {
-  const floor = failures <= 1 ? FIRST_FLOOR_MS : FLOOR_MS
-  const ceiling = Math.min(CAP_MS, BASE_MS * 2 ** Math.min(failures - 1, 16))
-  const jittered = floor + random() * Math.max(0, ceiling - floor)
+  const { floor, ceiling } =
+    failures <= 1
+      ? FIRST
+      : { floor: FLOOR_MS, ceiling: Math.min(CAP_MS, BASE_MS * 2 ** Math.min(failures - 2, 16)) }
+  const jittered = floor + random() * (ceiling - floor)
   // Jitter on top of what the server asked for, or all its clients come back in the same moment.
   return retryAfterSeconds === undefined
     ? jittered

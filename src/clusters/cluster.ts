@@ -14,6 +14,7 @@ export interface Cluster {
   /**
    * Deletes; an object that isn't there is success ('absent'). 'deleting': finalizers keep it a
    * while. With `uid` only that very object is deleted; another of the same name is 'absent'.
+   * A kind that the server doesn't serve (now) is a failure, not 'absent'.
    */
   remove(
     resource: Resource,
@@ -46,13 +47,16 @@ export interface Cluster {
 }
 
 export type CallOptions = {
-  /** Ends the call early, on top of the deadline that every call has. */
+  /** Ends the call early, as `Unreachable`, on top of the deadline that every call has. */
   signal?: AbortSignal
 }
 
 export type Selection = { namespace?: string; labelSelector?: string }
 
-/** Called for one object at a time, in the order the server told. Must not throw. */
+/**
+ * Called for one object at a time, in the order the server told. Must not throw (what it throws is
+ * reported and the follow goes on). Another object under a known name is told as gone, then as new.
+ */
 export type FollowHandler<T> = {
   /** `object` is undefined when it is gone; `previous` is what was known before. */
   changed(object: T | undefined, previous: T | undefined): void
@@ -62,7 +66,8 @@ export type FollowHandler<T> = {
    */
   listed?(objects: number, vanished: number): void
   /**
-   * Asked before vanished objects of a relist are dropped: false keeps them (the inventory's brake). Default: true.
+   * Asked before vanished objects of a relist are dropped: false keeps them (the inventory's brake)
+   * and the next list comes after half a minute, then ever later. Default: true.
    */
   acceptRelist?(known: number, vanished: number): boolean
   /** The list or watch failed (it will be tried again); undefined: it works again. */
@@ -73,9 +78,12 @@ export type FollowHandler<T> = {
 export type Follow<T> = {
   /** Key: `namespace/name`, or the name alone for cluster-scoped kinds. */
   readonly objects: ReadonlyMap<string, T>
-  /** Resolves when the first list is complete. */
+  /** Resolves when the first list is complete; rejects when the follow is closed before. */
   readonly synced: Promise<void>
-  /** Puts in what a write answered, where it is newer than what is known. */
+  /**
+   * Puts in what a write answered, where it is newer than all that was seen, and calls `changed`.
+   * The watch's own event for it is no news then. Meant for objects that the selection holds.
+   */
   learn(object: T): void
   close(): Promise<void>
 }

@@ -1,5 +1,6 @@
 import type { RequestOptions } from 'node:https'
 import type { SecureContextOptions } from 'node:tls'
+import type { Clock } from './clock.ts'
 import type { ClusterContext } from './kubeconfig.ts'
 
 export type Tls = Pick<SecureContextOptions, 'ca' | 'cert' | 'key' | 'pfx' | 'passphrase'> & {
@@ -23,20 +24,22 @@ const READ_DEADLINE_MS = 8_000
 /** The credentials of one context, read by client-node and remembered for a few seconds. */
 export class Credentials {
   readonly #context: ClusterContext
+  readonly #clock: Clock
   #config
   #readAt = Number.NEGATIVE_INFINITY
   #renewedAt = Number.NEGATIVE_INFINITY
   #access: Promise<Access> | undefined
 
-  constructor(context: ClusterContext) {
+  constructor(context: ClusterContext, clock: Clock) {
     this.#context = context
+    this.#clock = clock
     this.#config = context.open()
   }
 
   /** Rejects where a file is missing or a program fails; the next call tries again. */
   access(): Promise<Access> {
-    if (this.#access === undefined || performance.now() - this.#readAt > FRESH_MS) {
-      this.#readAt = performance.now()
+    if (this.#access === undefined || this.#clock.now() - this.#readAt > FRESH_MS) {
+      this.#readAt = this.#clock.now()
       const reading = readAccess(this.#config, this.#context)
       reading.catch(() => {
         if (this.#access === reading) this.#access = undefined
@@ -51,8 +54,8 @@ export class Credentials {
    * so that a user who has been removed doesn't run `exec` programs all day.
    */
   renew(): boolean {
-    if (performance.now() - this.#renewedAt < FRESH_MS) return false
-    this.#renewedAt = performance.now()
+    if (this.#clock.now() - this.#renewedAt < FRESH_MS) return false
+    this.#renewedAt = this.#clock.now()
     this.#config = this.#context.open()
     this.#access = undefined
     return true

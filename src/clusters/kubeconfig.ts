@@ -44,6 +44,8 @@ export class Kubeconfig {
   #stamps: Stamp = ''
   #timer: NodeJS.Timeout | undefined
   #refreshing: Promise<void> | undefined
+  /** Reported already; the files are looked at again until it passes. */
+  #problem: string | undefined
 
   private constructor(files: string[], options: Options) {
     this.#files = files
@@ -99,9 +101,13 @@ export class Kubeconfig {
     try {
       this.#contexts = await readContexts(this.#files)
     } catch (error) {
-      this.#options.onProblem(error instanceof Error ? error : new Error(String(error)))
+      const problem = error instanceof Error ? error : new Error(String(error))
+      if (this.#problem !== problem.message) this.#options.onProblem(problem)
+      this.#problem = problem.message
+      this.#stamps = ''
       return
     }
+    this.#problem = undefined
     for (const listener of this.#listeners) listener()
   }
 }
@@ -142,6 +148,8 @@ async function readConfig(file: string): Promise<KubeConfig> {
   } catch (cause) {
     throw new Error(`kubeconfig ${file} can't be read: ${messageOf(cause)}`, { cause })
   }
+  const entries = [config.getContexts(), config.getClusters(), config.getUsers()]
+  if (entries.every(({ length }) => length === 0)) throw new Error(`${file} is no kubeconfig`)
   config.makePathsAbsolute(dirname(file))
   return config
 }

@@ -1,5 +1,5 @@
 import { FIELD_MANAGER, type KubeObject, type Resource } from '../rules/objects.ts'
-import { type Clock, systemClock } from './clock.ts'
+import { systemClock } from './clock.ts'
 import {
   type CallOptions,
   type Cluster,
@@ -19,7 +19,6 @@ import { type ListPage, objectFromText, pageFromText } from './wire.ts'
 export type KubernetesOptions = TransportOptions & {
   /** A follow's handler threw, which it must not; the follow goes on. */
   onHandlerError(error: unknown): void
-  clock?: Clock
   random?: () => number
 }
 

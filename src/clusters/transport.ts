@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
+import { type Clock, systemClock } from './clock.ts'
 import { Unreachable } from './cluster.ts'
 import { type Access, Credentials } from './credentials.ts'
 import type { ClusterContext } from './kubeconfig.ts'
@@ -28,6 +29,7 @@ export type TransportOptions = {
   connections?: number
   /** For a whole call, waiting and body included. Shorter than a worker's lease of 10 s. */
   deadlineMs?: number
+  clock?: Clock
 }
 
 const CONNECTIONS = 32
@@ -45,6 +47,7 @@ const USER_AGENT = 'network-load-balancers'
 export class Transport {
   readonly #connections: number
   readonly #deadlineMs: number
+  readonly #clock: Clock
   #line: Line | { missing: string }
   readonly #retired = new Set<Line>()
   #closed = false
@@ -52,6 +55,7 @@ export class Transport {
   constructor(context: ClusterContext | { missing: string }, options: TransportOptions = {}) {
     this.#connections = options.connections ?? CONNECTIONS
     this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS
+    this.#clock = options.clock ?? systemClock
     this.#line = this.#lineTo(context)
   }
 
@@ -70,8 +74,7 @@ export class Transport {
     } catch (error) {
       throw unreachable(error, limit)
     } finally {
-      limit.lift()
-      limit.detach()
+      limit.end()
     }
   }
 
@@ -80,11 +83,11 @@ export class Transport {
     const limit = new Limit(this.#deadlineMs, request.signal)
     try {
       const answer = await this.#send(request, 'watches', limit.signal)
-      limit.lift()
+      // The body of a refusal has an end, and the deadline is for that too.
+      if (answer.statusCode === 200) limit.lift()
       return { ...head(answer), chunks: chunksOf(answer.body, limit) }
     } catch (error) {
-      limit.lift()
-      limit.detach()
+      limit.end()
       throw unreachable(error, limit)
     }
   }
@@ -98,7 +101,14 @@ export class Transport {
   }
 
   #lineTo(context: ClusterContext | { missing: string }): Line | { missing: string } {
-    return 'missing' in context ? context : new Line(context, this.#connections, this.#deadlineMs)
+    return 'missing' in context
+      ? context
+      : new Line(
+          new Credentials(context, this.#clock),
+          context,
+          this.#connections,
+          this.#deadlineMs,
+        )
   }
 
   #retire(line: Line): void {
@@ -134,14 +144,19 @@ class Line {
   #wires: Wires | undefined
   readonly #old = new Set<Wires>()
 
-  constructor(context: ClusterContext, connections: number, connectMs: number) {
+  constructor(
+    credentials: Credentials,
+    context: ClusterContext,
+    connections: number,
+    connectMs: number,
+  ) {
     const url = new URL(context.server)
     this.#origin = url.origin
     this.#prefix = url.pathname.replace(/\/+$/, '')
     this.#proxyUrl = context.proxyUrl
     this.#connections = connections
     this.#connectMs = connectMs
-    this.credentials = new Credentials(context)
+    this.credentials = credentials
   }
 
   async send(
@@ -244,7 +259,7 @@ async function* chunksOf(
   } catch (error) {
     throw unreachable(error, limit)
   } finally {
-    limit.detach()
+    limit.end()
   }
 }
 
@@ -293,7 +308,9 @@ class Limit {
     clearTimeout(this.#timer)
   }
 
-  detach(): void {
+  /** The call is over. */
+  end(): void {
+    this.lift()
     this.#outer?.removeEventListener('abort', this.#follow)
   }
 }

@@ -1,0 +1,91 @@
+import { found } from '../../rules/findings.ts'
+import { REASONS, type Reason } from '../../rules/reasons.ts'
+import type { Finding } from '../../rules/report.ts'
+import type { FoldInput, FoldPlacement } from './input.ts'
+
+/** One cluster's word on something. `open`: it may yet turn out well by itself. */
+export type Word = Finding & {
+  open: boolean
+  /** Since when the cluster hasn't answered. */
+  since?: string
+}
+
+/** These say that something is on its way, not that it failed. */
+const OPEN: ReadonlySet<Reason> = new Set(['Progressing', 'Withdrawing', 'AddressHeldElsewhere'])
+
+/** Before a generation has been in effect in a cluster these only mean "not yet". */
+const OPEN_UNTIL_SETTLED: ReadonlySet<Reason> = new Set(['NotAdvertised', 'PartlyAdvertised'])
+
+/** Whether the rules as they are wanted now have been in effect in the cluster before. */
+const hasSettled = (placement: FoldPlacement, input: FoldInput): boolean =>
+  placement.settledGeneration >= input.loadBalancer.rulesGeneration
+
+/** A cluster's finding, read in the light of how far it had come before. */
+export const wordOf = (finding: Finding, placement: FoldPlacement, input: FoldInput): Word => {
+  const notYet = OPEN_UNTIL_SETTLED.has(finding.reason) && !hasSettled(placement, input)
+  const reason = notYet ? 'Progressing' : finding.reason
+  const { status } = finding
+  return { status, reason, message: REASONS[reason], open: status === 'FALSE' && OPEN.has(reason) }
+}
+
+/** Nothing has been heard of it yet. */
+export const onItsWay: Word = { ...found('FALSE', 'Progressing', REASONS.Progressing), open: true }
+
+/** What the reports knew may still be so; nobody can tell. */
+export const unreachable = (since: string): Word => ({
+  ...found('UNKNOWN', 'ClusterUnreachable', REASONS.ClusterUnreachable),
+  open: false,
+  since,
+})
+
+/** Whether the last report is about all that was asked so far. */
+export const isCurrent = ({ report, asked }: FoldPlacement): boolean =>
+  report !== null && report.asked >= asked
+
+/** Whether what is wanted in one cluster is in effect there. */
+export const provisioning = (placement: FoldPlacement, input: FoldInput): Word => {
+  const { report, unreachableSince } = placement
+  if (unreachableSince !== null) return unreachable(unreachableSince)
+  if (report === null || !isCurrent(placement)) return onItsWay
+  if (report.inEffect) return { ...found('TRUE', 'InEffect', REASONS.InEffect), open: false }
+  const findings = Object.values(report.vips).flatMap(({ wanted, provisioned }) =>
+    wanted || provisioned.reason === 'Withdrawing' || provisioned.reason === 'TeardownStuck'
+      ? [provisioned]
+      : [],
+  )
+  const words = [report.cluster, ...findings].map((each) => wordOf(each, placement, input))
+  return firstAgainst(words) ?? onItsWay
+}
+
+/** What speaks most against it: a plain no, then what is on its way, then what nobody knows. */
+export const firstAgainst = (words: Word[]): Word | undefined =>
+  words.find(({ status, open }) => status === 'FALSE' && !open) ??
+  words.find(({ status }) => status === 'FALSE') ??
+  words.find(({ status }) => status === 'UNKNOWN')
+
+/**
+ * The same for tenants, who know of no clusters but how many there are. `words` are those of
+ * `total` clusters.
+ */
+export const inWords = (chosen: Word, words: Word[], total: number): Finding => {
+  const { status, reason } = chosen
+  const alike = words.filter((word) => word.status === status && word.reason === reason)
+  const { length: count } = alike
+  if (reason === 'ClusterUnreachable') {
+    const since = alike.map((word) => word.since ?? '').toSorted()[0] ?? ''
+    const who =
+      total <= 1
+        ? "The region's cluster has"
+        : count === 1
+          ? `One of the region's ${total} clusters has`
+          : `${count} of the region's ${total} clusters have`
+    const message = `${who} not answered since ${since}; what is served there is not known.`
+    return found(status, reason, message)
+  }
+  const text = REASONS[reason]
+  return found(
+    status,
+    reason,
+    count >= total ? text : `In ${count} of the region's ${total} clusters: ${text}`,
+  )
+}

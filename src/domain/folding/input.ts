@@ -1,0 +1,44 @@
+import type { PlacementReport } from '../../rules/report.ts'
+import type { SessionAffinity } from '../../rules/wanted.ts'
+import type { AddressRecord, BackendRecord } from '../records.ts'
+import type { Status } from '../status.ts'
+
+/** All that the status of a load balancer follows from, read under its row's lock. */
+export type FoldInput = {
+  /** RFC 3339, UTC, milliseconds. */
+  now: string
+  loadBalancer: {
+    generation: number
+    /** The last generation that changed rules. */
+    rulesGeneration: number
+    deleting: boolean
+    sessionAffinity: SessionAffinity
+    createdAt: string
+    /** Of the health check; 0 where it isn't given. */
+    minimumHealthyPercent?: number
+  }
+  addresses: AddressRecord[]
+  backends: FoldBackend[]
+  /** null: not known (as before the first fold): then nothing counts as settled. */
+  placements: FoldPlacement[] | null
+  previous: Status | null
+}
+
+export type FoldBackend = BackendRecord & {
+  /** Names of the clusters whose inventory has the address now. */
+  knownIn: string[]
+  /** Those of them that are cordoned and don't take it. */
+  cordonedIn?: string[]
+}
+
+export type FoldPlacement = {
+  /** The cluster's name; tenants never see it. */
+  cluster: string
+  placed: boolean
+  asked: number
+  /** The newest generation that a report said `inEffect` for; 0: none yet. */
+  settledGeneration: number
+  report: PlacementReport | null
+  reportedAt: string | null
+  unreachableSince: string | null
+}

@@ -1,0 +1,331 @@
+import type { Api } from './api.ts'
+import { crdProblems } from './crd-check.ts'
+import { CRDS } from './definition.ts'
+import type { JsonObject } from './json.ts'
+import { isObject, listAt, metadataOf, objectAt, textAt } from './json.ts'
+import {
+  continueDraining,
+  drainNamespace,
+  hasFinalizers,
+  isDeleting,
+  markedDeleted,
+  namespaceBegun,
+  namespaceRefusal,
+} from './namespaces.ts'
+import { jsonPatched, mergePatched } from './patch.ts'
+import {
+  alreadyExists,
+  badRequest,
+  cause,
+  conflict,
+  invalid,
+  notFound,
+  Refusal,
+  staleVersion,
+  unsupportedMediaType,
+} from './refusal.ts'
+import type { ApiRequest, Target, WriteOptions } from './request.ts'
+import {
+  APPLY,
+  fitting,
+  JSON_PATCH,
+  MERGE_PATCH,
+  objectBody,
+  parseBody,
+  wantsForce,
+  writeOptions,
+} from './request.ts'
+import type { Selector } from './selectors.ts'
+import { keyOf, type Version } from './storage.ts'
+import type { Writer, Written } from './write.ts'
+import { appliedObject, newObject, updatedObject } from './write.ts'
+
+/** What a verb comes to. `warnings` become Warning headers. */
+export type Answer = { code: number; json: string; warnings?: string[] }
+
+/** etcd's limit of a request; what is larger can't be stored. */
+const OBJECT_LIMIT = 1.5 * 1024 * 1024
+
+const liveOf = (api: Api, target: Target): Version | undefined =>
+  api.table(target.definition).current.get(keyOf(target.namespace, target.name))
+
+const writerOf = (api: Api, target: Target, options: WriteOptions): Writer => ({
+  manager: options.manager,
+  subresource: target.subresource,
+  now: api.now(),
+})
+
+export function get(api: Api, target: Target): Answer | Refusal {
+  const live = liveOf(api, target)
+  return live === undefined
+    ? notFound(target.definition, target.name)
+    : { code: 200, json: live.json }
+}
+
+export function create(api: Api, target: Target, request: ApiRequest): Answer | Refusal {
+  const options = writeOptions(request)
+  if (options instanceof Refusal) return options
+  const body = objectBody(request, target)
+  if (body instanceof Refusal) return body
+  const metadata = metadataOf(body)
+  if (textAt(metadata, 'resourceVersion')) {
+    return badRequest('resourceVersion should not be set on objects to be created')
+  }
+  const prefix = textAt(metadata, 'generateName')
+  if (textAt(metadata, 'name') === undefined && prefix !== undefined) {
+    metadata['name'] = `${prefix}${Math.random().toString(36).slice(2, 7).padEnd(5, '0')}`
+  }
+  const name = textAt(metadata, 'name') ?? ''
+  const place = { ...target, name }
+  const refused = placeRefusal(api, place)
+  if (refused !== undefined) return refused
+  if (liveOf(api, place) !== undefined) return alreadyExists(target.definition, name)
+  const written = newObject(target.definition, body, writerOf(api, target, options))
+  return commit(api, place, undefined, written, options, 201)
+}
+
+export function update(api: Api, target: Target, request: ApiRequest): Answer | Refusal {
+  const options = writeOptions(request)
+  if (options instanceof Refusal) return options
+  const body = objectBody(request, target)
+  if (body instanceof Refusal) return body
+  const { definition, name } = target
+  const live = liveOf(api, target)
+  if (live === undefined) return notFound(definition, name)
+  const version = textAt(metadataOf(body), 'resourceVersion') ?? ''
+  if (version === '' && definition.builtin !== 'namespace') {
+    const field = 'metadata.resourceVersion'
+    return invalid(definition, name, [cause.invalid(field, 0, 'must be specified for an update')])
+  }
+  const uid = textAt(metadataOf(body), 'uid') ?? ''
+  if (uid !== '' && uid !== textAt(metadataOf(live.object), 'uid')) {
+    return conflict(definition, name, `uid mismatch: the precondition is ${uid}`)
+  }
+  if (version !== '' && version !== `${live.revision}`) return staleVersion(definition, name)
+  const written = updatedObject(definition, live.object, body, writerOf(api, target, options))
+  return commit(api, target, live, written, options)
+}
+
+export function patch(api: Api, target: Target, request: ApiRequest): Answer | Refusal {
+  const options = writeOptions(request)
+  if (options instanceof Refusal) return options
+  if (request.contentType === APPLY[0]) return apply(api, target, request, options)
+  if (request.contentType !== MERGE_PATCH && request.contentType !== JSON_PATCH) {
+    return unsupportedMediaType([JSON_PATCH, MERGE_PATCH, APPLY[0] ?? ''])
+  }
+  const optionsKind = { group: 'meta.k8s.io', kind: 'PatchOptions' }
+  if (wantsForce(request)) {
+    const why = 'may not be specified for non-apply patch'
+    return invalid(optionsKind, '', [cause.forbidden('force', why)])
+  }
+  const body = parseBody(request.body)
+  if (body instanceof Refusal) return body
+  const { definition, name } = target
+  const live = liveOf(api, target)
+  if (live === undefined) return notFound(definition, name)
+  const patched =
+    request.contentType === MERGE_PATCH
+      ? { object: mergePatched(live.object, body) }
+      : Array.isArray(body)
+        ? jsonPatched(live.object, body)
+        : { problem: 'the patch is not a list of operations' }
+  if ('problem' in patched) {
+    return new Refusal({ code: 422, reason: 'Invalid', message: patched.problem })
+  }
+  const fit = fitting(patched.object, target)
+  if (fit instanceof Refusal) return fit
+  const refused = preconditions(target, live, fit)
+  if (refused !== undefined) return refused
+  const written = updatedObject(definition, live.object, fit, writerOf(api, target, options))
+  return commit(api, target, live, written, options)
+}
+
+/** A patch may say which object and version it is meant for. */
+function preconditions(target: Target, live: Version, body: JsonObject): Refusal | undefined {
+  const { definition, name } = target
+  const metadata = metadataOf(body)
+  const version = textAt(metadata, 'resourceVersion') ?? ''
+  const uid = textAt(metadata, 'uid') ?? ''
+  if (version !== '' && version !== `${live.revision}`) return staleVersion(definition, name)
+  if (uid !== '' && uid !== textAt(metadataOf(live.object), 'uid')) {
+    return invalid(definition, name, [cause.invalid('metadata.uid', uid, 'field is immutable')])
+  }
+  return undefined
+}
+
+function apply(
+  api: Api,
+  target: Target,
+  request: ApiRequest,
+  options: WriteOptions,
+): Answer | Refusal {
+  const { definition, name } = target
+  if ((request.query.get('fieldManager') ?? '') === '') {
+    return invalid({ group: 'meta.k8s.io', kind: 'PatchOptions' }, '', [
+      cause.required('fieldManager', 'Required value: is required for apply patch'),
+    ])
+  }
+  const parsed = parseBody(request.body)
+  if (parsed instanceof Refusal) return parsed
+  const body = fitting(parsed, target)
+  if (body instanceof Refusal) return body
+  if (listAt(metadataOf(body), 'managedFields').length > 0) {
+    return badRequest('metadata.managedFields must be nil')
+  }
+  const live = liveOf(api, target)
+  if (live === undefined) {
+    if (target.subresource !== '') return notFound(definition, name)
+    if (textAt(metadataOf(body), 'uid')) {
+      return conflict(definition, name, 'uid mismatch: no existing object was found')
+    }
+    const refused = placeRefusal(api, target)
+    if (refused !== undefined) return refused
+  } else {
+    const refused = preconditions(target, live, body)
+    if (refused !== undefined) return refused
+  }
+  const writer = writerOf(api, target, options)
+  const written = appliedObject(definition, live?.object, body, writer, wantsForce(request))
+  return commit(api, target, live, written, options, live === undefined ? 201 : 200)
+}
+
+const placeRefusal = (api: Api, target: Target): Refusal | undefined =>
+  target.definition.namespaced
+    ? namespaceRefusal(api, target.definition, target.namespace, target.name)
+    : undefined
+
+/** Stores what a write came to, and does what the kind makes follow from it. */
+function commit(
+  api: Api,
+  target: Target,
+  live: Version | undefined,
+  written: Written | Refusal,
+  options: WriteOptions,
+  code = 200,
+): Answer | Refusal {
+  if (written instanceof Refusal) return written
+  const { definition } = target
+  const unknown = written.unknown.map((path) => `unknown field "${path}"`)
+  if (unknown.length > 0 && options.validation === 'Strict') {
+    const told = `${definition.kind} in version "${definition.version}" cannot be handled as a ${definition.kind}`
+    return badRequest(`${told}: strict decoding error: ${unknown.join(', ')}`)
+  }
+  const warnings = options.validation === 'Warn' ? unknown : []
+  if (!written.changed && live !== undefined) return { code, json: live.json, warnings }
+  let object = written.object
+  if (definition.builtin === 'crd') {
+    const causes = crdProblems(object)
+    if (causes.length > 0) return invalid(definition, target.name, causes)
+  }
+  if (definition.builtin === 'namespace' && live === undefined) object = namespaceBegun(object)
+  const json = JSON.stringify(object)
+  if (Buffer.byteLength(json) > OBJECT_LIMIT) {
+    return new Refusal({ code: 500, message: 'etcdserver: request is too large' })
+  }
+  if (options.dryRun) return { code, json, warnings }
+  if (definition.builtin === 'crd') {
+    return { code, json: JSON.stringify(api.putCrd(object)), warnings }
+  }
+  const table = api.table(definition)
+  const done = live !== undefined && isDeleting(object) && !hasFinalizers(object)
+  if (done && definition.builtin !== 'namespace') {
+    table.remove(live)
+    continueDraining(api, target.namespace)
+    return { code, json, warnings }
+  }
+  const version = table.put(object)
+  if (definition.builtin === 'namespace') continueDraining(api, target.name)
+  return { code, json: version.json, warnings }
+}
+
+/** Preconditions and options in the body of DELETE; the query may hold them too. */
+function deleteOptions(
+  request: ApiRequest,
+): { uid: string; version: string; dryRun: boolean } | Refusal {
+  const query = request.query.getAll('dryRun').includes('All')
+  if (request.body.trim() === '') return { uid: '', version: '', dryRun: query }
+  const body = parseBody(request.body)
+  if (body instanceof Refusal) return body
+  if (!isObject(body)) return badRequest('DeleteOptions expected')
+  const preconditions = objectAt(body, 'preconditions')
+  return {
+    uid: textAt(preconditions, 'uid') ?? '',
+    version: textAt(preconditions, 'resourceVersion') ?? '',
+    dryRun: query || listAt(body, 'dryRun').includes('All'),
+  }
+}
+
+export function remove(api: Api, target: Target, request: ApiRequest): Answer | Refusal {
+  const options = deleteOptions(request)
+  if (options instanceof Refusal) return options
+  const { definition, name } = target
+  const live = liveOf(api, target)
+  if (live === undefined) return notFound(definition, name)
+  const uid = textAt(metadataOf(live.object), 'uid') ?? ''
+  if (options.uid !== '' && options.uid !== uid) {
+    return conflict(definition, name, `uid mismatch: the precondition is ${options.uid}`)
+  }
+  if (options.version !== '' && options.version !== `${live.revision}`) {
+    return conflict(definition, name, `version mismatch: the precondition is ${options.version}`)
+  }
+  const kept = options.dryRun ? undefined : removeOne(api, target, live)
+  if (kept !== undefined) return { code: 200, json: kept.json }
+  const status: JsonObject = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: {
+      name,
+      ...(definition.group === '' ? {} : { group: definition.group }),
+      kind: definition.plural,
+      uid,
+    },
+  }
+  return { code: 200, json: JSON.stringify(status) }
+}
+
+/** Deletes an object, or begins to; answers its state while finalizers keep it. */
+function removeOne(api: Api, target: Target, live: Version): Version | undefined {
+  const { definition } = target
+  const table = api.table(definition)
+  if (definition.builtin === 'namespace') {
+    if (isDeleting(live.object)) return live
+    const marked = { ...markedDeleted(live.object, api.now()), status: { phase: 'Terminating' } }
+    const version = table.put(marked)
+    drainNamespace(api, live.name)
+    return version
+  }
+  if (hasFinalizers(live.object)) {
+    return isDeleting(live.object) ? live : table.put(markedDeleted(live.object, api.now()))
+  }
+  table.remove(live)
+  if (definition === CRDS) api.dropCrd(live.name)
+  if (definition.namespaced) continueDraining(api, live.namespace)
+  return undefined
+}
+
+/** Deletes all that is selected in one namespace; answers the objects as a list. */
+export function removeAll(
+  api: Api,
+  target: Target,
+  selector: Selector,
+  request: ApiRequest,
+): Answer | Refusal {
+  const options = deleteOptions(request)
+  if (options instanceof Refusal) return options
+  const table = api.table(target.definition)
+  const found = table.snapshot(api.store.revision).filter((one) => selector.matches(one))
+  if (!options.dryRun)
+    for (const live of found) removeOne(api, { ...target, name: live.name }, live)
+  const head = {
+    kind: target.definition.listKind,
+    apiVersion: metadataVersion(target),
+    metadata: { resourceVersion: `${api.store.revision}` },
+  }
+  const items = found.map((version) => version.json).join(',')
+  return { code: 200, json: `${JSON.stringify(head).slice(0, -1)},"items":[${items}]}` }
+}
+
+const metadataVersion = ({ definition }: Target): string =>
+  definition.group === '' ? definition.version : `${definition.group}/${definition.version}`

@@ -154,14 +154,14 @@ async function readConfig(file: string): Promise<KubeConfig> {
   return config
 }
 
-/** A context with its cluster and user; undefined where the files don't hold its cluster or user. */
+/** A context with its cluster and user; undefined where the files lack one, or its URL is none. */
 function resolve(name: string, own: KubeConfig, others: KubeConfig[]): ClusterContext | undefined {
   const places = [own, ...others]
   const context = own.getContexts().find((candidate) => candidate.name === name)
   const cluster = places
     .flatMap((place) => place.getClusters())
     .find((candidate) => candidate.name === context?.cluster)
-  if (context === undefined || cluster === undefined) return undefined
+  if (context === undefined || cluster === undefined || !isHttp(cluster.server)) return undefined
   // Without a user client-node leaves out the cluster's CA too: an anonymous one has no credentials.
   const user = context.user
     ? places.flatMap((place) => place.getUsers()).find((one) => one.name === context.user)
@@ -184,6 +184,10 @@ function resolve(name: string, own: KubeConfig, others: KubeConfig[]): ClusterCo
       return config
     },
   }
+}
+
+function isHttp(url: string): boolean {
+  return /^https?:$/.test(URL.parse(url)?.protocol ?? '')
 }
 
 function messageOf(error: unknown): string {

@@ -62,6 +62,7 @@ function validity(): { notBefore: Date; notAfter: Date; serialNumber: string } {
   return {
     notBefore: new Date(Date.now() - DAY_MS),
     notAfter: new Date(Date.now() + DAY_MS),
-    serialNumber: Buffer.from(webcrypto.getRandomValues(new Uint8Array(8))).toString('hex'),
+    // Led by 01, for a serial number is a positive number.
+    serialNumber: `01${Buffer.from(webcrypto.getRandomValues(new Uint8Array(8))).toString('hex')}`,
   }
 }

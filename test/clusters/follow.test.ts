@@ -380,6 +380,19 @@ test('a watch that is not answered at all is given up after the deadline', async
   expect(recorder.lines).toEqual(['listed 0/0', 'failing Unreachable', 'works'])
 })
 
+test('a refusal of a watch whose text never ends is given up after the deadline', async () => {
+  const { watch, recorder } = await follow(
+    {
+      lists: [listOf(1)],
+      watches: [({ answer }) => void answer.writeHead(500).write('{'), silent],
+    },
+    { deadlineMs: 100 },
+  )
+  await (await watch(1)).gone
+  await recorder.said('works')
+  expect(recorder.lines).toEqual(['listed 0/0', 'failing Unreachable', 'works'])
+})
+
 test('fifty watches that end badly leave no connections behind', async () => {
   const { watch, server } = await follow({
     lists: [listOf(1)],

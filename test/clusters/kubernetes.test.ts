@@ -1,9 +1,14 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { readCapabilities } from '../../src/clusters/capabilities.ts'
 import { ApiFailure, Unreachable } from '../../src/clusters/cluster.ts'
 import { KubernetesCluster, type KubernetesOptions } from '../../src/clusters/kubernetes.ts'
 import { type KubeObject, NAMESPACES, NETWORK_RULES } from '../../src/rules/objects.ts'
-import { contextOf, type Entry, fail } from './kubeconfigs.ts'
+import { Authority } from './certificates.ts'
+import { base64, contextOf, type Entry, fail, folder } from './kubeconfigs.ts'
 import { json, ScriptedServer, status } from './scripted-server.ts'
+import { TestClock } from './test-clock.ts'
 
 const namespace = 'galactic-system'
 const rules = `/apis/network.datumapis.com/v1alpha1/namespaces/${namespace}/networkrules`
@@ -280,4 +285,105 @@ test('failed calls leave no connection behind that cannot be used again', async 
   const cluster = await connect(server, { connections: 2 })
   for (let round = 0; round < 20; round++) await failureOf(cluster.list(NETWORK_RULES))
   expect(server.accepted).toBeLessThanOrEqual(2)
+})
+
+test('what a cluster can do is read from the document it publishes', async () => {
+  const schema = {
+    properties: { spec: { properties: { backends: {} } } },
+    'x-kubernetes-group-version-kind': [
+      { group: 'network.datumapis.com', version: 'v1alpha1', kind: 'NetworkRule' },
+    ],
+  }
+  const server = await serve(({ answer }) =>
+    json(answer, 200, { components: { schemas: { schema } } }),
+  )
+  const cluster = await connect(server)
+  expect(await readCapabilities(cluster)).toEqual({ dialect: 'backends', sessionAffinity: false })
+  expect(server.calls[0]?.path).toBe('/openapi/v3/apis/network.datumapis.com/v1alpha1')
+})
+
+test('closing ends calls and follows at once and leaves no connection', async () => {
+  const server = await serve(() => undefined)
+  const cluster = await connect(server)
+  const call = expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)
+  const follow = cluster.follow(NETWORK_RULES, {}, { changed: fail })
+  await server.received(2)
+  await cluster.close()
+  await call
+  await expect(follow.synced).rejects.toBeInstanceOf(Unreachable)
+  await Promise.all(server.calls.map(({ gone }) => gone))
+  expect(server.sockets.size).toBe(0)
+  const late = cluster.follow(NETWORK_RULES, {}, { changed: fail })
+  await expect(late.synced).rejects.toBeInstanceOf(Unreachable)
+})
+
+test('calls under way end in peace when the credentials change', async () => {
+  const server = await serve(async ({ headers, answer }) => {
+    if (headers.authorization === 'Bearer old') await changed
+    json(answer, 200, rule('a'))
+  })
+  const cluster = await connect(server, {}, { user: { token: 'old' } })
+  const slow = cluster.apply(NETWORK_RULES, rule('a'))
+  await server.received(1)
+  cluster.use(await contextOf({ server: server.url, user: { token: 'new' } }))
+  await cluster.apply(NETWORK_RULES, rule('a'))
+  change()
+  expect((await slow).metadata.name).toBe('a')
+  expect(server.calls.map(({ headers }) => headers.authorization)).toEqual([
+    'Bearer old',
+    'Bearer new',
+  ])
+})
+const { promise: changed, resolve: change } = Promise.withResolvers<void>()
+
+test('a certificate renewed on disk is used for new connections without being told', async () => {
+  const dir = await folder()
+  const ca = await Authority.create('ca')
+  const server = await ScriptedServer.start(({ answer }) => json(answer, 200, rule('a')), {
+    ...(await ca.issue('s', { ip: ['127.0.0.1'] })),
+    ca: ca.cert,
+  })
+  onTestFinished(() => server.close())
+  const renew = async (name: string) => {
+    const { cert, key } = await ca.issue(name)
+    await writeFile(join(dir, 'client.crt'), cert)
+    await writeFile(join(dir, 'client.key'), key)
+  }
+  await renew('first')
+  const clock = new TestClock()
+  const cluster = await connect(
+    server,
+    { clock },
+    {
+      cluster: { 'certificate-authority-data': base64(ca.cert) },
+      user: {
+        'client-certificate': join(dir, 'client.crt'),
+        'client-key': join(dir, 'client.key'),
+      },
+    },
+  )
+  for (let call = 0; call < 3; call++) {
+    await cluster.apply(NETWORK_RULES, rule('a'))
+    await renew('second')
+    clock.advance(6_000)
+  }
+  expect(server.calls.map(({ peer }) => peer)).toEqual(['first', 'first', 'second'])
+})
+
+test('a cluster whose credentials come from a program gets its token', async () => {
+  const dir = await folder()
+  const program = join(dir, 'program')
+  const credential = { kind: 'ExecCredential', status: { token: 'from-a-program' } }
+  await writeFile(program, `#!/bin/sh\necho '${JSON.stringify(credential)}'\n`, { mode: 0o755 })
+  const server = await serve(({ answer }) => json(answer, 200, rule('a')))
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: program }
+  const cluster = await connect(server, {}, { user: { exec } })
+  await cluster.apply(NETWORK_RULES, rule('a'))
+  expect(server.calls[0]?.headers.authorization).toBe('Bearer from-a-program')
+  const broken = await connect(
+    server,
+    {},
+    { user: { exec: { ...exec, command: `${program}-not` } } },
+  )
+  await expect(broken.apply(NETWORK_RULES, rule('a'))).rejects.toBeInstanceOf(Unreachable)
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { Pem } from './certificates.ts'
 
 export type Call = {
@@ -12,7 +13,8 @@ export type Call = {
   body: string
   /** Of the client's connection: tells whether two calls shared one. */
   port: number | undefined
-  at: number
+  /** The name in the client's certificate. */
+  peer: string | undefined
   answer: http.ServerResponse
   /** The client let go of it. */
   gone: Promise<void>
@@ -92,7 +94,7 @@ export class ScriptedServer {
       headers: request.headers,
       body: Buffer.concat(parts).toString('utf8'),
       port: request.socket.remotePort,
-      at: performance.now(),
+      peer: peerOf(request.socket),
       answer,
       gone,
     }
@@ -116,4 +118,9 @@ export function json(answer: http.ServerResponse, code: number, body: unknown, h
 /** A `Status` as an API server sends it. */
 export function status(code: number, reason?: string, message = 'no', details?: object): object {
   return { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message, details }
+}
+
+function peerOf(socket: Socket): string | undefined {
+  const name = socket instanceof TLSSocket ? socket.getPeerCertificate().subject?.CN : undefined
+  return Array.isArray(name) ? name[0] : name
 }

@@ -17,15 +17,21 @@ import { isAhead, type Observed, vipsOf } from './observed.ts'
 
 /** One call to the cluster. */
 export type Step =
-  | { act: 'apply'; resource: Resource; object: KubeObject }
+  | { act: 'apply'; resource: Resource; object: NetworkRule | ServiceVIPBinding }
   | { act: 'remove'; resource: Resource; where: { name: string; namespace?: string; uid?: string } }
   /** A JSON merge patch, for what an apply can't take away from other field managers. */
   | {
       act: 'merge'
       resource: Resource
       where: { name: string; namespace?: string }
-      patch: Record<string, unknown>
+      patch: Patch
     }
+
+/** null takes a field away. */
+export type Patch = {
+  metadata?: { uid: string; labels: Record<string, string | null> }
+  spec?: { vipAddresses?: string[]; sessionAffinity?: null }
+}
 
 export type Steps = {
   /** To be done now, in this order. Safe to do any number of times. */
@@ -118,7 +124,7 @@ const repairs = (wish: NetworkRule, rule: NetworkRule): Step[] => {
  * server-side apply `vipAddresses` is a set whose items have owners of their own, and a field that
  * we don't send stays with whoever sent it.
  */
-const surplusOf = (wish: NetworkRule, rule: NetworkRule): Record<string, unknown> | undefined => {
+const surplusOf = (wish: NetworkRule, rule: NetworkRule): Patch['spec'] | undefined => {
   const spec: Partial<NetworkRule['spec']> = rule.spec ?? {}
   const foreignVips = spec.vipAddresses?.some((vip) => !wish.spec.vipAddresses.includes(vip))
   const foreignAffinity =
@@ -212,7 +218,7 @@ const isDeleting = (object: KubeObject): boolean => object.metadata.deletionTime
 
 const application =
   (resource: Resource) =>
-  (object: KubeObject): Step => ({ act: 'apply', resource, object })
+  (object: NetworkRule | ServiceVIPBinding): Step => ({ act: 'apply', resource, object })
 
 /** By uid where it is known, so that a successor of the same name stays. */
 const removal =

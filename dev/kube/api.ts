@@ -46,10 +46,12 @@ export class Api {
     if (before !== undefined) this.table(definition).reread(readBy(definition))
   }
 
-  /** Serves a kind no more; its objects go with it. */
+  /** Serves a kind no more; its objects are deleted first. */
   dropCrd(id: string): void {
     const definition = this.definitions.get(id)
     if (definition === undefined) return
+    const table = this.table(definition)
+    for (const version of [...table.current.values()]) table.remove(version)
     this.#remove(definition)
     this.store.drop(id)
   }

@@ -12,7 +12,7 @@ import type { Answer } from './verbs.ts'
 import { create, get, patch, remove, removeAll, update } from './verbs.ts'
 import { isTrue, Watch, watchRequest } from './watch.ts'
 
-/** A body above this is refused before it is read to its end (3 MiB, as real servers). */
+/** A larger body is refused, as real servers do (3 MiB). */
 const BODY_LIMIT = 3 * 1024 * 1024
 
 export type HttpOptions = {
@@ -91,10 +91,7 @@ export class HttpFace {
       return this.#read(response, target, query)
     }
     const body = await readBody(request)
-    if (body instanceof Refusal) {
-      response.setHeader('connection', 'close')
-      return sendRefusal(response, body)
-    }
+    if (body instanceof Refusal) return sendRefusal(response, body)
     sendAnswer(
       response,
       this.#write(target, {
@@ -201,11 +198,12 @@ async function readBody(request: IncomingMessage): Promise<string | Refusal> {
   for await (const chunk of request) {
     if (!Buffer.isBuffer(chunk)) return badRequest('the body is not bytes')
     size += chunk.length
-    if (size > BODY_LIMIT) {
-      const message = `Request entity too large: limit is ${BODY_LIMIT}`
-      return new Refusal({ code: 413, reason: 'RequestEntityTooLarge', message })
-    }
-    chunks.push(chunk)
+    // The rest is read all the same: leaving would close the connection under the answer.
+    if (size <= BODY_LIMIT) chunks.push(chunk)
+  }
+  if (size > BODY_LIMIT) {
+    const message = `Request entity too large: limit is ${BODY_LIMIT}`
+    return new Refusal({ code: 413, reason: 'RequestEntityTooLarge', message })
   }
   return Buffer.concat(chunks).toString()
 }

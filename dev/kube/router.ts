@@ -1,3 +1,4 @@
+import querystring from 'node:querystring'
 import type { Api } from './api.ts'
 import type { Target } from './request.ts'
 
@@ -18,7 +19,7 @@ export function routeOf(api: Api, pathname: string): Route {
   const path = pathname
     .split('/')
     .filter((part) => part !== '')
-    .map(decodeURIComponent)
+    .map((part) => querystring.unescape(part))
   const [root, second, third] = path
   switch (root) {
     case 'readyz':

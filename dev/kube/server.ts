@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
-import { parse } from 'yaml'
+import { parseAllDocuments } from 'yaml'
 import { Api } from './api.ts'
 import { crdProblems } from './crd-check.ts'
 import { DataFile, type Kept, readKept } from './datafile.ts'
@@ -185,8 +185,7 @@ const isAddress = (address: AddressInfo | string | null): address is AddressInfo
 async function keptCredentials(dataFile: string, host: string): Promise<Credentials> {
   const path = `${dataFile}.tls`
   try {
-    const kept: Credentials = JSON.parse(await readFile(path, 'utf8'))
-    return kept
+    return credentialsFrom(JSON.parse(await readFile(path, 'utf8')), path)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
   }
@@ -196,10 +195,26 @@ async function keptCredentials(dataFile: string, host: string): Promise<Credenti
   return credentials
 }
 
+function credentialsFrom(kept: unknown, path: string): Credentials {
+  const text = (key: keyof Credentials): string => {
+    const value = isObject(kept) ? textAt(kept, key) : undefined
+    if (value === undefined) throw new Error(`${path} lacks ${key}; delete the file to begin anew`)
+    return value
+  }
+  return {
+    ca: text('ca'),
+    serverCertificate: text('serverCertificate'),
+    serverKey: text('serverKey'),
+    clientCertificate: text('clientCertificate'),
+    clientKey: text('clientKey'),
+    token: text('token'),
+  }
+}
+
 function crdsIn(texts: string[]): JsonObject[] {
   return texts
-    .flatMap((text) => text.split(/^---.*$/m))
-    .map((document): unknown => parse(document))
+    .flatMap((text) => parseAllDocuments(text))
+    .map((document): unknown => document.toJS())
     .filter(isObject)
 }
 
@@ -219,6 +234,8 @@ function restore(api: Api, kept: Kept | undefined, texts: string[]): Record<stri
   for (const { table, object } of objects) {
     if (table !== CRDS.id) api.store.table(table).restore(object)
   }
+  // What was stored by an older schema is read by the one of now.
+  for (const table of api.store.tables.values()) table.reread(table.view)
   const given: Record<string, string> = {}
   for (const crd of crdsIn(texts)) {
     const hash = createHash('sha256').update(JSON.stringify(crd)).digest('hex')

@@ -15,6 +15,7 @@ export class Version {
   #seen: JsonObject
   #seenEpoch: number
   #json: string | undefined
+  #storedJson: string | undefined
 
   constructor(table: Table, revision: number, stored: JsonObject) {
     const metadata = metadataOf(stored)
@@ -47,7 +48,9 @@ export class Version {
 
   /** `stored` as JSON; the same text as `json` while the schema is the one it was written by. */
   get storedJson(): string {
-    return this.object === this.stored ? this.json : JSON.stringify(this.stored)
+    if (this.object === this.stored) return this.json
+    this.#storedJson ??= JSON.stringify(this.stored)
+    return this.#storedJson
   }
 
   get labels(): JsonObject {
@@ -178,7 +181,7 @@ export class Table {
     this.#sorted = undefined
     const event = { type, revision: version.revision, version, previous }
     this.#events.push(event)
-    if (this.#events.length > 2 * this.store.historyLimit) {
+    if (this.#events.length > 1.25 * this.store.historyLimit) {
       this.#events.splice(0, this.#events.length - this.store.historyLimit)
       this.floor = Math.max(this.floor, (this.#events[0]?.revision ?? 1) - 1)
       for (const at of this.#snapshots.keys()) {
@@ -221,7 +224,7 @@ export class Store {
     return table
   }
 
-  /** Removes a table and ends its watches; its objects vanish without events. */
+  /** Removes a table and ends its watches. */
   drop(id: string): void {
     const table = this.tables.get(id)
     this.tables.delete(id)

@@ -217,7 +217,9 @@ function commit(
     const causes = crdProblems(object)
     if (causes.length > 0) return invalid(definition, target.name, causes)
   }
-  if (definition.builtin === 'namespace' && live === undefined) object = namespaceBegun(object)
+  if (definition.builtin === 'namespace') {
+    object = live === undefined ? namespaceBegun(object) : { ...object, ...specOf(live.object) }
+  }
   const json = JSON.stringify(object)
   if (Buffer.byteLength(json) > OBJECT_LIMIT) {
     return new Refusal({ code: 500, message: 'etcdserver: request is too large' })
@@ -236,6 +238,12 @@ function commit(
   const version = table.put(object)
   if (definition.builtin === 'namespace') continueDraining(api, target.name)
   return { code, json: version.json, warnings }
+}
+
+/** A namespace's spec is the server's. */
+const specOf = (object: JsonObject): JsonObject => {
+  const spec = objectAt(object, 'spec')
+  return spec === undefined ? {} : { spec }
 }
 
 /** Preconditions and options in the body of DELETE; the query may hold them too. */

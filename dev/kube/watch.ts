@@ -116,6 +116,7 @@ export class Watch {
     clearTimeout(this.#timeout)
     this.#table.listeners.delete(this.#event)
     this.#table.enders.delete(this.end)
+    this.#flush()
     this.#response.end()
     this.#ended()
   }
@@ -165,12 +166,18 @@ export class Watch {
       this.#corked = true
       this.#response.cork()
       setImmediate(() => {
-        this.#corked = false
-        this.#response.uncork()
+        this.#flush()
         if (this.#response.writableLength > BACKLOG_LIMIT) this.end()
       })
     }
     this.#response.write(line)
+  }
+
+  /** Has to come before the answer's end: Node sends corked chunks after the terminating one. */
+  #flush(): void {
+    if (!this.#corked) return
+    this.#corked = false
+    this.#response.uncork()
   }
 }
 

@@ -1,0 +1,497 @@
+-- Hot paths are one round trip: VOLATILE PL/pgSQL functions that lock first and read after. Each of
+-- their statements sees a new snapshot; in one single statement a count reads what was true before
+-- the lock was had (two callers at quota 1 got two rows).
+-- Locks are always taken in this order: project, VPC, load balancer (by id), reservation, placement, pool.
+
+-- An instant as the API writes it: RFC 3339, UTC, milliseconds.
+CREATE FUNCTION rfc3339(instant timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN to_char(instant AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+
+-- The address that is `number` blocks of 2^shift addresses behind the start of a prefix.
+CREATE FUNCTION block_start(prefix cidr, number bigint, shift integer) RETURNS inet
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+  high bigint;
+  low bigint;
+BEGIN
+  IF shift = 0 THEN
+    RETURN host(prefix)::inet + number;
+  END IF;
+  IF shift >= 64 THEN
+    high := number << (shift - 64);
+    low := 0;
+  ELSE
+    high := number >> (64 - shift);
+    low := number << shift;
+  END IF;
+  -- inet + bigint ends at 2^63 and inet has no shift: the offset is spelled in hex and added by bits.
+  RETURN host(prefix)::inet | (regexp_replace(
+    lpad(to_hex(high), 16, '0') || lpad(to_hex(low), 16, '0'), '(.{4})(?=.)', '\1:', 'g'))::inet;
+END $$;
+
+-- Takes the next IPv6 block of the region for a load balancer; NULL when every pool is exhausted.
+-- The VIP is the first usable address of the block: the address itself, or in a subnet the one
+-- behind the subnet-router anycast address (RFC 4291, 2.6.1).
+CREATE FUNCTION allocate_ipv6_block(region uuid, load_balancer uuid) RETURNS inet
+LANGUAGE plpgsql AS $$
+DECLARE
+  pool record;
+  stripe_now integer;
+  taken bigint;
+  barred int8range;
+  start inet;
+  block cidr;
+  address inet;
+BEGIN
+  FOR pool IN
+    SELECT id, prefix, allocation_prefix_length AS length, blocks, unusable FROM address_pool
+    WHERE region_id = region AND family = 'IPV6' AND state = 'ACTIVE' ORDER BY created_at, id
+  LOOP
+    stripe_now := pg_backend_pid() % 16;
+    -- Bounded: each round either hands out a block, jumps over an excluded range or ends a stripe.
+    FOR round IN 1..1000 LOOP
+      UPDATE address_pool_counter SET next = next + 16
+      WHERE pool_id = pool.id AND stripe = stripe_now AND next < pool.blocks
+      RETURNING next - 16 INTO taken;
+      IF NOT FOUND THEN
+        SELECT stripe INTO stripe_now FROM address_pool_counter
+        WHERE pool_id = pool.id AND next < pool.blocks ORDER BY random() LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        CONTINUE;
+      END IF;
+      IF taken <@ pool.unusable THEN
+        SELECT range INTO barred FROM unnest(pool.unusable) AS range WHERE taken <@ range;
+        -- The first number of this stripe behind the range.
+        UPDATE address_pool_counter SET next = greatest(next,
+          upper(barred) + (((stripe - upper(barred)) % 16) + 16) % 16)
+        WHERE pool_id = pool.id AND stripe = stripe_now;
+        CONTINUE;
+      END IF;
+      start := block_start(pool.prefix, taken, 128 - pool.length);
+      block := set_masklen(start, pool.length)::cidr;
+      address := CASE WHEN pool.length >= 127 THEN host(start)::inet ELSE host(start)::inet + 1 END;
+      INSERT INTO ipv6_block (prefix, vip, pool_id, load_balancer_id)
+      VALUES (block, address, pool.id, load_balancer) ON CONFLICT DO NOTHING;
+      IF FOUND THEN
+        RETURN address;
+      END IF;
+    END LOOP;
+    -- The counters have ended: returned blocks that have cooled down and that no cluster may still
+    -- carry. The second look waits for rows that another transaction has locked: it may roll back.
+    FOR attempt IN 1..2 LOOP
+      UPDATE ipv6_block SET load_balancer_id = load_balancer, reusable_at = NULL
+      WHERE prefix = (
+        SELECT candidate.prefix FROM ipv6_block candidate
+        WHERE candidate.pool_id = pool.id AND candidate.load_balancer_id IS NULL
+          AND candidate.reusable_at <= clock_timestamp()
+          AND NOT EXISTS (SELECT FROM hold WHERE hold.vip = candidate.vip AND hold.gone_at IS NULL)
+        ORDER BY candidate.reusable_at LIMIT 1
+        FOR UPDATE SKIP LOCKED)
+      RETURNING vip INTO address;
+      IF FOUND THEN
+        RETURN address;
+      END IF;
+      IF attempt = 1 THEN
+        PERFORM FROM ipv6_block candidate
+        WHERE candidate.pool_id = pool.id AND candidate.load_balancer_id IS NULL
+          AND candidate.reusable_at <= clock_timestamp()
+        ORDER BY candidate.reusable_at LIMIT 1 FOR UPDATE;
+        EXIT WHEN NOT FOUND;
+      END IF;
+    END LOOP;
+  END LOOP;
+  RETURN NULL;
+END $$;
+
+-- Takes the longest-free IPv4 address of the region for a reservation; a project may get its own
+-- cooling address back at once. NULL when there is none.
+CREATE FUNCTION allocate_ipv4_address(region uuid, reservation uuid, for_project text) RETURNS inet
+LANGUAGE plpgsql AS $$
+DECLARE
+  taken inet;
+BEGIN
+  FOR attempt IN 1..2 LOOP
+    UPDATE ipv4_address SET reservation_id = reservation, last_project = for_project
+    WHERE address = (
+      SELECT free.address FROM address_pool pool
+      CROSS JOIN LATERAL (
+        SELECT candidate.address, candidate.reusable_at FROM ipv4_address candidate
+        WHERE candidate.pool_id = pool.id AND candidate.reservation_id IS NULL
+          AND candidate.reusable_at <= clock_timestamp()
+          AND NOT EXISTS (SELECT FROM hold WHERE hold.vip = candidate.address AND hold.gone_at IS NULL)
+        ORDER BY candidate.reusable_at, candidate.address LIMIT 1
+        FOR UPDATE SKIP LOCKED) free
+      WHERE pool.region_id = region AND pool.family = 'IPV4' AND pool.state = 'ACTIVE'
+      ORDER BY free.reusable_at, free.address LIMIT 1)
+    RETURNING address INTO taken;
+    IF FOUND THEN
+      RETURN taken;
+    END IF;
+    UPDATE ipv4_address SET reservation_id = reservation
+    WHERE address = (
+      SELECT candidate.address FROM ipv4_address candidate
+      JOIN address_pool pool ON pool.id = candidate.pool_id
+      WHERE pool.region_id = region AND pool.state = 'ACTIVE'
+        AND candidate.reservation_id IS NULL AND candidate.last_project = for_project
+      ORDER BY candidate.reusable_at LIMIT 1
+      FOR UPDATE OF candidate SKIP LOCKED)
+    RETURNING address INTO taken;
+    IF FOUND THEN
+      RETURN taken;
+    END IF;
+    IF attempt = 1 THEN
+      -- Somebody who holds the last one may roll back: wait for it, then look once more.
+      PERFORM FROM ipv4_address candidate JOIN address_pool pool ON pool.id = candidate.pool_id
+      WHERE pool.region_id = region AND pool.state = 'ACTIVE'
+        AND candidate.reservation_id IS NULL AND candidate.reusable_at <= clock_timestamp()
+      ORDER BY candidate.reusable_at, candidate.address LIMIT 1 FOR UPDATE OF candidate;
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END $$;
+
+-- The clusters of a load balancer's region in which one of its enabled backends lives.
+CREATE FUNCTION clusters_of(load_balancer uuid) RETURNS SETOF uuid
+LANGUAGE sql STABLE AS $$
+  SELECT DISTINCT cluster.id
+  FROM load_balancer lb
+  JOIN backend ON backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
+  JOIN endpoint ON endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
+  JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = lb.region_id
+  WHERE lb.id = $1 AND lb.deleting_since IS NULL
+$$;
+
+-- Derives the placements anew and makes them due. The caller has locked the load balancer's row.
+CREATE FUNCTION ask_placements(load_balancer uuid) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+  wanted uuid[] := ARRAY(SELECT clusters_of(load_balancer));
+BEGIN
+  INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
+  SELECT load_balancer, cluster, true, clock_timestamp() FROM unnest(wanted) AS cluster ORDER BY cluster
+  ON CONFLICT (load_balancer_id, cluster_id) DO UPDATE
+  SET placed = true, asked = placement.asked + 1, due = clock_timestamp(), attempts = 0;
+  UPDATE placement SET placed = false, asked = asked + 1, due = clock_timestamp(), attempts = 0
+  WHERE load_balancer_id = load_balancer AND NOT cluster_id = ANY (wanted);
+  RETURN cardinality(wanted);
+END $$;
+
+-- The data plane has one place for each VPC, node, protocol and port: whoever may gain or lose it by
+-- a change of this load balancer (as it is now) is asked too.
+CREATE FUNCTION ask_rivals(load_balancer uuid) RETURNS void
+LANGUAGE sql AS $$
+  UPDATE placement SET asked = asked + 1, due = clock_timestamp()
+  WHERE (load_balancer_id, cluster_id) IN (
+    SELECT due_too.load_balancer_id, due_too.cluster_id
+    FROM load_balancer lb
+    JOIN load_balancer rival ON rival.vpc_id = lb.vpc_id AND rival.protocol = lb.protocol
+      AND rival.port = lb.port AND rival.region_id = lb.region_id AND rival.id <> lb.id
+    JOIN placement due_too ON due_too.load_balancer_id = rival.id
+    WHERE lb.id = $1
+    ORDER BY due_too.load_balancer_id, due_too.cluster_id
+    FOR UPDATE OF due_too)
+$$;
+
+CREATE FUNCTION append_event(
+  project text, object_kind text, object_id uuid, version bigint, generation integer, reason text,
+  message text, actor_kind text, actor_name text, changes jsonb, object jsonb
+) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message,
+    actor_kind, actor_name, changes, object)
+  VALUES (clock_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+$$;
+
+-- Whole load balancers, as the graph shows them: the one read. What a fold needs besides ("knownIn",
+-- "placements") comes along where it is asked for, and where no status was folded yet.
+CREATE FUNCTION load_balancers_json(ids uuid[], for_project text, for_fold boolean) RETURNS TABLE (id uuid, record json)
+LANGUAGE sql STABLE AS $$
+  SELECT lb.id, json_build_object(
+    'id', lb.id, 'version', lb.version, 'project', lb.project, 'name', lb.name,
+    'displayName', lb.display_name, 'description', lb.description, 'labels', lb.labels,
+    'vpc', json_build_object('id', vpc.id, 'name', vpc.name, 'project', vpc.project),
+    'regionId', lb.region_id, 'protocol', lb.protocol, 'port', lb.port,
+    'sessionAffinity', lb.session_affinity, 'healthCheck', lb.health_check,
+    'deletionProtection', lb.deletion_protection, 'generation', lb.generation,
+    'rulesGeneration', lb.rules_generation,
+    'createdAt', rfc3339(lb.created_at), 'updatedAt', rfc3339(lb.updated_at),
+    'deletingSince', rfc3339(lb.deleting_since),
+    'phase', lb.phase, 'observedGeneration', lb.observed_generation,
+    'addresses', addresses.list, 'backends', coalesce(backends.list, '[]'::json),
+    'status', lb.status,
+    'placements', CASE WHEN $3 OR lb.status IS NULL THEN
+      (SELECT coalesce(json_agg(json_build_object('cluster', cluster.name, 'placed', placement.placed,
+          'asked', placement.asked, 'settledGeneration', placement.settled_generation,
+          'report', placement.report, 'reportedAt', rfc3339(placement.reported_at),
+          'unreachableSince', rfc3339(cluster.unreachable_since)) ORDER BY cluster.name), '[]'::json)
+       FROM placement JOIN cluster ON cluster.id = placement.cluster_id
+       WHERE placement.load_balancer_id = lb.id) END)
+  FROM load_balancer lb
+  JOIN vpc ON vpc.id = lb.vpc_id
+  CROSS JOIN LATERAL (
+    SELECT coalesce(json_agg(json_build_object('address', host(vip.address), 'prefix', vip.prefix,
+      'family', vip.family, 'reservation', vip.reservation) ORDER BY vip.family DESC, vip.bound_at, vip.reservation), '[]'::json) AS list
+    FROM (
+      SELECT block.vip AS address, block.prefix::text AS prefix, 'IPV6' AS family, NULL::uuid AS reservation, NULL::timestamptz AS bound_at
+      FROM ipv6_block block WHERE block.load_balancer_id = lb.id
+      UNION ALL
+      SELECT reservation.address, host(reservation.address) || '/32', 'IPV4', reservation.id, reservation.bound_at
+      FROM ipv4_reservation reservation WHERE reservation.load_balancer_id = lb.id
+    ) vip) addresses
+  CROSS JOIN LATERAL (
+    SELECT json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
+      'name', backend.name, 'adminState', backend.admin_state, 'createdAt', rfc3339(backend.created_at),
+      'health', json_build_object('state', backend.health_state, 'reason', backend.health_reason,
+        'message', backend.health_message, 'since', rfc3339(backend.health_since),
+        'lastProbedAt', rfc3339(probe.last_probed_at),
+        'consecutiveSuccesses', probe.consecutive_successes,
+        'consecutiveFailures', probe.consecutive_failures),
+      'knownIn', CASE WHEN $3 OR lb.status IS NULL THEN
+        (SELECT json_agg(DISTINCT cluster.name) FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
+         WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
+           AND cluster.region_id = lb.region_id) END)
+      ORDER BY backend.id) AS list
+    FROM backend LEFT JOIN backend_probe probe ON probe.backend_id = backend.id
+    WHERE backend.load_balancer_id = lb.id) backends
+  WHERE lb.id = ANY ($1) AND ($2 IS NULL OR lb.project = $2)
+$$;
+
+-- Creates a load balancer: every check that needs the store in the fixed order (released, visible,
+-- valid, quota, conflict), then addresses, rows, placements and the event. Answers
+-- {"refused": CODE, …} with nothing changed, {"existing": id} for a repeated idempotency key, or
+-- {"id", "record"}.
+CREATE FUNCTION create_load_balancer(input jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  the_project text := input ->> 'project';
+  the_id uuid := (input ->> 'id')::uuid;
+  the_vpc uuid := (input ->> 'vpc')::uuid;
+  wanted_reservations uuid[] := ARRAY(SELECT jsonb_array_elements_text(input -> 'reservations')::uuid);
+  at timestamptz(3);
+  the_region uuid;
+  released_now boolean;
+  owned_now boolean;
+  found_key record;
+  reservation record;
+  outside jsonb;
+  used_now bigint;
+  limit_now integer;
+  vip inet;
+  placements integer;
+  enabled integer;
+BEGIN
+  SELECT released INTO released_now FROM project WHERE name = the_project FOR NO KEY UPDATE;
+  IF NOT coalesce(released_now, false) THEN
+    RETURN jsonb_build_object('refused', 'NOT_RELEASED');
+  END IF;
+  at := clock_timestamp();
+  IF input ->> 'idempotencyKey' IS NOT NULL THEN
+    SELECT input_hash, object_id INTO found_key FROM idempotency_key
+    WHERE project = the_project AND mutation = 'createLoadBalancer' AND key = input ->> 'idempotencyKey'
+      AND created_at > at - interval '24 hours';
+    IF FOUND THEN
+      IF found_key.input_hash = input ->> 'inputHash' THEN
+        RETURN jsonb_build_object('existing', found_key.object_id);
+      END IF;
+      RETURN jsonb_build_object('refused', 'IDEMPOTENCY_KEY_REUSED');
+    END IF;
+  END IF;
+  SELECT owned INTO owned_now FROM vpc WHERE id = the_vpc AND project = the_project FOR SHARE;
+  IF NOT FOUND THEN
+    RETURN jsonb_build_object('refused', 'VPC_NOT_FOUND');
+  END IF;
+  IF NOT owned_now THEN
+    RETURN jsonb_build_object('refused', 'VPC_NOT_OWNED');
+  END IF;
+  SELECT id INTO the_region FROM region WHERE code = input ->> 'region';
+  IF NOT FOUND THEN
+    RETURN jsonb_build_object('refused', 'REGION_NOT_FOUND');
+  END IF;
+  IF cardinality(wanted_reservations) > 0 THEN
+    PERFORM FROM ipv4_reservation WHERE id = ANY (wanted_reservations) AND project = the_project
+    ORDER BY id FOR UPDATE;
+    FOR reservation IN
+      SELECT wanted.id AS wanted, wanted.place - 1 AS place, held.id, held.load_balancer_id, region.code
+      FROM unnest(wanted_reservations) WITH ORDINALITY AS wanted (id, place)
+      LEFT JOIN ipv4_reservation held ON held.id = wanted.id AND held.project = the_project
+      LEFT JOIN region ON region.id = held.region_id ORDER BY wanted.place
+    LOOP
+      IF reservation.id IS NULL THEN
+        RETURN jsonb_build_object('refused', 'RESERVATION_NOT_FOUND', 'id', reservation.wanted, 'place', reservation.place);
+      END IF;
+      IF reservation.code <> input ->> 'region' THEN
+        RETURN jsonb_build_object('refused', 'REGION_MISMATCH', 'id', reservation.wanted, 'place', reservation.place, 'region', reservation.code);
+      END IF;
+    END LOOP;
+  END IF;
+  IF (input ->> 'invalid')::boolean THEN
+    RETURN jsonb_build_object('refused', 'INVALID');
+  END IF;
+  SELECT jsonb_agg(host(wanted.address)) INTO outside
+  FROM jsonb_to_recordset(input -> 'backends') AS wanted (address inet)
+  WHERE EXISTS (SELECT FROM endpoint WHERE endpoint.vpc_id = the_vpc AND endpoint.address = wanted.address)
+    AND NOT EXISTS (
+      SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
+      WHERE endpoint.vpc_id = the_vpc AND endpoint.address = wanted.address AND cluster.region_id = the_region);
+  IF outside IS NOT NULL THEN
+    RETURN jsonb_build_object('refused', 'BACKENDS_OUTSIDE_REGION', 'addresses', outside);
+  END IF;
+  SELECT count(*) INTO used_now FROM load_balancer
+  WHERE project = the_project AND region_id = the_region AND deleting_since IS NULL;
+  limit_now := quota_limit(the_project, 'networking.datumapis.com/loadbalancers', the_region, 50);
+  IF used_now >= limit_now THEN
+    RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/loadbalancers', 'limit', limit_now, 'used', used_now);
+  END IF;
+  used_now := served_vips(the_vpc, the_region);
+  limit_now := quota_limit(the_project, 'networking.datumapis.com/rulespervpc', the_region, 64);
+  IF used_now + 1 + cardinality(wanted_reservations) > limit_now THEN
+    RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/rulespervpc', 'limit', limit_now, 'used', used_now);
+  END IF;
+  IF cardinality(wanted_reservations) > 0 THEN
+    FOR reservation IN
+      SELECT wanted.place - 1 AS place, held.id, held.load_balancer_id
+      FROM unnest(wanted_reservations) WITH ORDINALITY AS wanted (id, place)
+      JOIN ipv4_reservation held ON held.id = wanted.id
+      WHERE held.load_balancer_id IS NOT NULL ORDER BY wanted.place LIMIT 1
+    LOOP
+      RETURN jsonb_build_object('refused', 'RESERVATION_IN_USE', 'id', reservation.id, 'place', reservation.place, 'holder', reservation.load_balancer_id);
+    END LOOP;
+  END IF;
+  PERFORM FROM load_balancer WHERE project = the_project AND region_id = the_region
+    AND name = input ->> 'name' AND deleting_since IS NULL;
+  IF FOUND THEN
+    RETURN jsonb_build_object('refused', 'NAME_TAKEN');
+  END IF;
+
+  SELECT count(*) FILTER (WHERE wanted."adminState" = 'ENABLED') INTO enabled
+  FROM jsonb_to_recordset(input -> 'backends') AS wanted ("adminState" text);
+  INSERT INTO load_balancer (id, project, region_id, vpc_id, name, display_name, description, labels,
+    protocol, port, session_affinity, health_check, deletion_protection, phase, created_at, updated_at)
+  VALUES (the_id, the_project, the_region, the_vpc, input ->> 'name', input ->> 'displayName',
+    input ->> 'description', input -> 'labels', input ->> 'protocol', (input ->> 'port')::integer,
+    input ->> 'sessionAffinity', input -> 'healthCheck', (input ->> 'deletionProtection')::boolean,
+    CASE WHEN enabled = 0 THEN 'IDLE' ELSE 'PENDING' END, at, at);
+  INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state, health_reason,
+    health_message, health_since, created_at)
+  SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState", wanted."healthState",
+    wanted."healthReason", wanted."healthMessage", at, at
+  FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text,
+    "adminState" text, "healthState" text, "healthReason" text, "healthMessage" text);
+  IF cardinality(wanted_reservations) > 0 THEN
+    UPDATE ipv4_reservation SET load_balancer_id = the_id, bound_at = at, updated_at = at,
+      generation = generation + 1 WHERE id = ANY (wanted_reservations);
+  END IF;
+  placements := ask_placements(the_id);
+  IF placements = 0 THEN
+    -- Nothing has to happen anywhere: what was asked is in effect.
+    UPDATE load_balancer SET observed_generation = 1 WHERE id = the_id;
+  END IF;
+  vip := allocate_ipv6_block(the_region, the_id);
+  IF vip IS NULL THEN
+    -- Caught by the caller, which maps it to its refusal: all that was written is undone.
+    RAISE EXCEPTION USING ERRCODE = 'LB001', MESSAGE = 'no free IPv6 block';
+  END IF;
+  IF input ->> 'idempotencyKey' IS NOT NULL THEN
+    INSERT INTO idempotency_key (project, mutation, key, input_hash, object_id, created_at)
+    VALUES (the_project, 'createLoadBalancer', input ->> 'idempotencyKey', input ->> 'inputHash', the_id, at)
+    ON CONFLICT (project, mutation, key) DO UPDATE
+    SET input_hash = excluded.input_hash, object_id = excluded.object_id, created_at = excluded.created_at;
+  END IF;
+  PERFORM append_event(the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated',
+    input ->> 'eventMessage', input #>> '{actor,kind}', input #>> '{actor,name}', '[]', NULL);
+  RETURN jsonb_build_object('id', the_id,
+    'record', (SELECT record FROM load_balancers_json(ARRAY[the_id], the_project, false)));
+END $$;
+
+-- What is wanted of some load balancers in one cluster, for its worker: see src/rules/wanted.ts.
+CREATE FUNCTION wanted_json(the_cluster uuid, ids uuid[]) RETURNS TABLE (id uuid, wanted json)
+LANGUAGE sql STABLE AS $$
+  SELECT lb.id, json_build_object(
+    'loadBalancer', lb.id, 'instance', store.instance, 'vpcRef', vpc.ref, 'protocol', lb.protocol,
+    'port', lb.port, 'sessionAffinity', lb.session_affinity, 'generation', lb.generation,
+    'rulesGeneration', lb.rules_generation, 'asked', placement.asked, 'placed', placement.placed,
+    'applied', placement.applied, 'due', placement.due IS NOT NULL,
+    'vips', coalesce((
+      SELECT json_agg(json_build_object('address', host(vip.address), 'family', vip.family,
+        'heldBy', (SELECT hold.load_balancer_id FROM hold WHERE hold.vip = vip.address
+          AND hold.gone_at IS NULL AND hold.load_balancer_id <> lb.id LIMIT 1)) ORDER BY vip.family DESC, vip.address)
+      FROM (
+        SELECT block.vip AS address, 'IPV6' AS family FROM ipv6_block block WHERE block.load_balancer_id = lb.id
+        UNION ALL
+        SELECT reservation.address, 'IPV4' FROM ipv4_reservation reservation WHERE reservation.load_balancer_id = lb.id
+      ) vip), '[]'::json),
+    'holds', coalesce((
+      SELECT json_agg(json_build_object('vip', host(hold.vip), 'rule', hold.rule_name))
+      FROM hold WHERE hold.cluster_id = $1 AND hold.load_balancer_id = lb.id AND hold.gone_at IS NULL), '[]'::json),
+    'health', (
+      SELECT json_build_object('enabled', count(*), 'notUnhealthy', count(*) FILTER (WHERE backend.health_state <> 'UNHEALTHY'))
+      FROM backend WHERE backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
+        AND EXISTS (SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
+          WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address AND cluster.region_id = lb.region_id)),
+    'minimumHealthyPercent', (lb.health_check ->> 'minimumHealthyPercent')::integer,
+    'backends', coalesce((
+      SELECT json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
+        'adminState', backend.admin_state, 'healthState', backend.health_state,
+        'endpoint', endpoint.place,
+        'nodeTaken', endpoint.node IS NOT NULL AND EXISTS (
+          SELECT FROM load_balancer rival
+          JOIN backend older ON older.load_balancer_id = rival.id AND older.admin_state = 'ENABLED'
+            AND (older.created_at, older.id) < (backend.created_at, backend.id)
+          JOIN endpoint there ON there.cluster_id = $1 AND there.vpc_id = rival.vpc_id
+            AND there.address = older.address AND there.node = endpoint.node
+          WHERE rival.vpc_id = lb.vpc_id AND rival.protocol = lb.protocol AND rival.port = lb.port
+            AND rival.region_id = lb.region_id AND rival.id <> lb.id AND rival.deleting_since IS NULL))
+        ORDER BY backend.created_at, backend.id)
+      FROM backend
+      LEFT JOIN LATERAL (
+        SELECT node, json_build_object('attachment', json_build_object('namespace', attachment_namespace,
+            'name', attachment_name, 'uid', attachment_uid), 'attachmentRef', attachment_ref,
+            'node', node, 'egressKind', egress_kind) AS place
+        FROM endpoint WHERE endpoint.cluster_id = $1 AND endpoint.vpc_id = lb.vpc_id
+          AND endpoint.address = backend.address
+        ORDER BY seen_at, attachment_uid LIMIT 1) endpoint ON true
+      WHERE backend.load_balancer_id = lb.id), '[]'::json))
+  FROM placement
+  JOIN load_balancer lb ON lb.id = placement.load_balancer_id
+  JOIN vpc ON vpc.id = lb.vpc_id
+  CROSS JOIN store
+  WHERE placement.cluster_id = $1 AND placement.load_balancer_id = ANY ($2)
+$$;
+
+-- Opens holds before the first apply of rules, and answers the VIPs for which it may be done: those
+-- that the load balancer owns now and that no other one has an open hold on. The rows of the
+-- addresses are locked, so that two load balancers never both find an address free.
+CREATE FUNCTION open_holds(the_cluster uuid, load_balancer uuid, vips inet[], rules text[]) RETURNS SETOF inet
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM ipv4_reservation WHERE address = ANY (vips) ORDER BY id FOR UPDATE;
+  PERFORM FROM ipv6_block WHERE vip = ANY (vips) ORDER BY vip FOR UPDATE;
+  RETURN QUERY
+  INSERT INTO hold (cluster_id, vip, load_balancer_id, rule_name)
+  SELECT the_cluster, wanted.vip, load_balancer, wanted.rule
+  FROM unnest(vips, rules) AS wanted (vip, rule)
+  WHERE (EXISTS (SELECT FROM ipv4_reservation held WHERE held.address = wanted.vip AND held.load_balancer_id = load_balancer)
+      OR EXISTS (SELECT FROM ipv6_block held WHERE held.vip = wanted.vip AND held.load_balancer_id = load_balancer))
+    AND NOT EXISTS (SELECT FROM hold other WHERE other.vip = wanted.vip AND other.gone_at IS NULL
+      AND other.load_balancer_id <> load_balancer)
+  ON CONFLICT (cluster_id, vip, load_balancer_id) DO UPDATE
+  SET since = CASE WHEN hold.gone_at IS NULL THEN hold.since ELSE clock_timestamp() END,
+    gone_at = NULL, rule_name = excluded.rule_name
+  RETURNING hold.vip;
+END $$;
+
+-- A quota's limit; NULL (unlimited) is told as the largest integer.
+CREATE FUNCTION quota_limit(for_project text, of_resource text, region uuid, standard integer) RETURNS integer
+LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN count(*) = 0 THEN $4 ELSE coalesce(max("limit"), 2147483647) END
+  FROM quota WHERE project = $1 AND resource = $2 AND region_id = $3
+$$;
+
+-- The VIPs that the data plane may have to serve for a VPC in a region. A load balancer that is
+-- being deleted counts until its holds are closed: its rows are there as long.
+CREATE FUNCTION served_vips(vpc uuid, region uuid) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT (SELECT count(*) FROM load_balancer WHERE vpc_id = $1 AND region_id = $2)
+    + (SELECT count(*) FROM ipv4_reservation reservation JOIN load_balancer lb ON lb.id = reservation.load_balancer_id
+       WHERE lb.vpc_id = $1 AND lb.region_id = $2)
+$$;

@@ -1,0 +1,42 @@
+import type { Store } from '../db/client.ts'
+import type { Dialect } from '../rules/wanted.ts'
+import { hint } from './hints.ts'
+import { refoldAlone } from './placements/derive.ts'
+import { readPlaced } from './placements/wanted.ts'
+
+/** What was seen of a cluster's data plane; a change asks all its placements. */
+export async function recordCapabilities(
+  store: Store,
+  cluster: string,
+  seen: { dialect: Dialect | undefined; sessionAffinity: boolean },
+): Promise<void> {
+  const { rowCount } = await store.pool.query(
+    `UPDATE cluster SET dialect = $2, session_affinity = $3
+     WHERE id = $1 AND (dialect IS DISTINCT FROM $2 OR session_affinity <> $3)`,
+    [cluster, seen.dialect ?? null, seen.sessionAffinity],
+  )
+  if (rowCount === 0) return
+  await store.pool.query(
+    'UPDATE placement SET asked = asked + 1, due = clock_timestamp() WHERE cluster_id = $1',
+    [cluster],
+  )
+  hint(store)
+}
+
+/** That a cluster doesn't answer (and why), or does again; its load balancers' status is folded anew. */
+export async function recordReachability(
+  store: Store,
+  cluster: string,
+  failure: string | undefined,
+): Promise<void> {
+  const { rowCount } = await store.pool.query(
+    failure === undefined
+      ? `UPDATE cluster SET unreachable_since = NULL, unreachable_message = NULL
+         WHERE id = $1 AND unreachable_since IS NOT NULL AND $2::text IS NULL`
+      : `UPDATE cluster SET unreachable_since = clock_timestamp(), unreachable_message = $2
+         WHERE id = $1 AND unreachable_since IS NULL`,
+    [cluster, failure?.slice(0, 1_000) ?? null],
+  )
+  if (rowCount === 0) return
+  for (const id of await readPlaced(store, cluster)) await refoldAlone(store, id)
+}

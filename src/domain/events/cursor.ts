@@ -1,0 +1,22 @@
+/** A position in the log: everything up to it, in the order (xid, seq), has been seen. */
+export type Position = {
+  /** Of the log; another one is another log. */
+  epoch: string
+  /** A 64-bit transaction id, as text. */
+  xid: string
+  /** A bigint, as text. */
+  seq: string
+}
+
+const SHAPE = /^([0-9a-f-]{36})\.(\d{1,19})\.(\d{1,18})$/
+
+/** The opaque cursor that clients keep. */
+export const writeCursor = ({ epoch, xid, seq }: Position): string =>
+  Buffer.from(`${epoch}.${xid}.${seq}`).toString('base64url')
+
+/** undefined: not a cursor of ours. */
+export function readCursor(cursor: string): Position | undefined {
+  const [, epoch, xid, seq] = SHAPE.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (epoch === undefined || xid === undefined || seq === undefined) return undefined
+  return { epoch, xid, seq }
+}

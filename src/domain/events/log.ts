@@ -1,0 +1,192 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Store } from '../../db/client.ts'
+import { onHint } from '../hints.ts'
+import type { EventRecord } from '../records.ts'
+import { type Position, readCursor, writeCursor } from './cursor.ts'
+import { EVENT_JSON, readEpoch, type StoredEvent, toEvent } from './read.ts'
+
+/** An event in the log; `object` is the whole object as it was last, in the event of its end. */
+export type LoggedEvent = EventRecord & { object: unknown }
+export type LogBatch = {
+  events: LoggedEvent[]
+  /** Everything up to here is in this batch or an earlier one. */
+  cursor: string
+}
+
+/** The cursor can't be continued from: older than what is kept, of another epoch, or beyond the head. */
+export class CursorLost extends Error {
+  override name = 'CursorLost'
+}
+
+export type EventLog = {
+  /** The head of the log now. */
+  head(): Promise<string>
+  /**
+   * What is committed after a cursor, without gaps, in batches as they come, until `signal` ends it.
+   * Throws `CursorLost`. A follower that is slow reads larger batches; nothing piles up for it.
+   */
+  follow(after: string, signal: AbortSignal): AsyncIterable<LogBatch>
+  /** Something was committed: look at once. */
+  hint(): void
+  close(): void
+}
+
+/** While someone follows, the log is looked at this often (ms) even if no hint comes. */
+const POLL = 250
+/** Followers read at most this many events at a time. */
+const BATCH = 500
+
+/**
+ * The log of changes as one process follows it. Reading is gapless: an event is told once no older
+ * transaction is running any more (xid below `pg_snapshot_xmin`), so none can appear before it later.
+ * One query serves all followers that stand at the head; those behind read for themselves.
+ */
+export function openEventLog(
+  store: Store,
+  options: { onError?: (error: unknown) => void } = {},
+): EventLog {
+  const closing = new AbortController()
+  const followers = new Set<() => void>()
+  let tail: { at: Position; batch: LogBatch; position: Position } | undefined
+  let reading: Promise<LogBatch & { position: Position }> | undefined
+  let readingFrom: string | undefined
+  const wakeAll = () => {
+    // A query that is under way may not see what the hint is about.
+    reading = undefined
+    for (const wake of followers) wake()
+  }
+  onHint(store, closing.signal, wakeAll)
+  const timer = setInterval(wakeAll, POLL)
+  timer.unref()
+
+  /** Followers at the same position share one query, also with those that come just after it. */
+  const readShared = async (from: Position) => {
+    const key = `${from.xid}.${from.seq}`
+    if (tail !== undefined && `${tail.at.xid}.${tail.at.seq}` === key) {
+      return { ...tail.batch, position: tail.position }
+    }
+    if (reading === undefined || readingFrom !== key) {
+      readingFrom = key
+      const read = readBatch(store, from)
+      reading = read
+      read
+        .then((batch) => {
+          if (batch.events.length > 0) {
+            tail = {
+              at: from,
+              batch: { events: batch.events, cursor: batch.cursor },
+              position: batch.position,
+            }
+          }
+        })
+        .catch(() => undefined)
+        .finally(() => {
+          if (reading === read) reading = undefined
+        })
+    }
+    return reading
+  }
+
+  async function* follow(after: string, signal: AbortSignal): AsyncIterable<LogBatch> {
+    let position = await checked(store, after)
+    const ended = AbortSignal.any([signal, closing.signal])
+    let wake: (() => void) | undefined
+    let pending = false
+    const onWake = () => {
+      pending = true
+      wake?.()
+    }
+    followers.add(onWake)
+    ended.addEventListener('abort', onWake, { once: true })
+    try {
+      for (let failures = 0; !ended.aborted; ) {
+        pending = false
+        try {
+          const batch = await readShared(position)
+          failures = 0
+          if (ended.aborted) return
+          if (batch.events.length > 0) {
+            position = batch.position
+            yield { events: batch.events, cursor: batch.cursor }
+            continue
+          }
+        } catch (error) {
+          options.onError?.(error)
+          failures += 1
+          // The store is away: the follower stays where it is, and goes on when it is back.
+          const wait = Math.random() * Math.min(100 * 2 ** failures, 5_000)
+          await delay(wait, undefined, { ref: false })
+          if (failures > 3) position = await checked(store, writeCursor(position))
+          continue
+        }
+        if (!pending) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+            if (pending) resolve()
+          })
+          wake = undefined
+        }
+      }
+    } finally {
+      followers.delete(onWake)
+      ended.removeEventListener('abort', onWake)
+    }
+  }
+
+  return {
+    head: () => headCursor(store),
+    follow,
+    hint: wakeAll,
+    close() {
+      clearInterval(timer)
+      closing.abort()
+    },
+  }
+}
+
+async function readBatch(store: Store, from: Position): Promise<LogBatch & { position: Position }> {
+  const { rows } = await store.pool.query<{ event: StoredEvent }>({
+    name: 'read-log',
+    text: `
+SELECT ${EVENT_JSON} AS event FROM event
+WHERE (xid, seq) > ($1::xid8, $2::bigint) AND xid < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY xid, seq LIMIT ${BATCH}`,
+    values: [from.xid, from.seq],
+  })
+  const events = rows.map(({ event }) => ({ ...toEvent(event, from.epoch), object: event.object }))
+  const last = rows.at(-1)?.event
+  const position = last ? { epoch: from.epoch, xid: last.xid, seq: String(last.seq) } : from
+  return { events, cursor: writeCursor(position), position }
+}
+
+/** The head of the log now: what is committed later comes after it. */
+export async function headCursor(store: Store): Promise<string> {
+  // Not the newest event: an older transaction may still be running and commit one before it.
+  const { rows } = await store.pool.query<{ epoch: string; xid: string }>({
+    name: 'read-log-head',
+    text: `
+SELECT log_epoch AS epoch, pg_snapshot_xmin(pg_current_snapshot())::text AS xid FROM store`,
+  })
+  const [row] = rows
+  if (row === undefined) throw new Error('the store has no row: was it migrated?')
+  return writeCursor({ epoch: row.epoch, xid: row.xid, seq: '0' })
+}
+
+/** The position of a cursor that can be continued from. */
+async function checked(store: Store, cursor: string): Promise<Position> {
+  const position = readCursor(cursor)
+  if (position === undefined) throw new CursorLost('not a cursor of this log')
+  const { rows } = await store.pool.query<{ beyond: boolean; kept: boolean }>({
+    name: 'check-cursor',
+    text: `
+SELECT $1::xid8 > pg_snapshot_xmax(pg_current_snapshot()) AS beyond,
+  NOT EXISTS (SELECT FROM event) OR (SELECT min(seq) FROM event) = 1
+    OR (SELECT (xid, seq) <= ($1::xid8, $2::bigint) FROM event ORDER BY xid, seq LIMIT 1) AS kept`,
+    values: [position.xid, position.seq],
+  })
+  const epoch = await readEpoch(store)
+  if (position.epoch !== epoch || rows[0]?.beyond || !rows[0]?.kept) {
+    throw new CursorLost('the cursor is of another log, or older than what is kept')
+  }
+  return position
+}

@@ -1,0 +1,90 @@
+import type { Store } from '../../db/client.ts'
+import { isId } from '../ids.ts'
+import { Conditions, type PageRequest, readPage } from '../paging.ts'
+import type { EventRecord, Page } from '../records.ts'
+import { readCursor, writeCursor } from './cursor.ts'
+
+export type EventFilter = {
+  /** A UUID. */
+  objectId?: string | null
+  reason?: string[] | null
+  /** A log cursor: what was committed after it. */
+  since?: string | null
+}
+
+/** An event as a JSON object; `cursor` is put together from its parts, see `toEvent`. */
+export const EVENT_JSON = `json_build_object(
+  'id', event.id, 'xid', event.xid::text, 'seq', event.seq, 'at', rfc3339(event.at), 'reason', event.reason,
+  'message', event.message, 'actor', json_build_object('kind', event.actor_kind, 'name', event.actor_name),
+  'project', event.project, 'objectKind', event.object_kind, 'objectId', event.object_id,
+  'version', event.version, 'generation', event.generation, 'changes', event.changes, 'object', event.object)`
+
+export type StoredEvent = Omit<EventRecord, 'cursor'> & {
+  xid: string
+  seq: number
+  /** The whole object as it was last; null but in the event of its end. */
+  object: unknown
+}
+
+/** One page of the log, newest first. A `since` that can't be continued from leaves everything in. */
+export async function listEvents(
+  store: Store,
+  selection: { project: string | null; filter?: EventFilter | null; page: PageRequest },
+): Promise<Page<EventRecord>> {
+  const epoch = await readEpoch(store)
+  const conditions = new Conditions()
+  const { project, filter } = selection
+  if (project !== null) conditions.add('event.project = ?', project)
+  if (filter?.objectId) {
+    if (isId(filter.objectId)) conditions.add('event.object_id = ?::uuid', filter.objectId)
+    else conditions.add('false')
+  }
+  if (filter?.reason) conditions.add('event.reason = ANY (?::text[])', filter.reason)
+  const since = filter?.since ? readCursor(filter.since) : undefined
+  if (since && since.epoch === epoch) {
+    conditions.add('(event.xid, event.seq) > (?::xid8, ?::bigint)', since.xid, since.seq)
+  }
+  const page = await readPage<StoredEvent>(
+    store.pool,
+    {
+      from: 'event',
+      item: EVENT_JSON,
+      id: 'event.id',
+      order: { sql: 'event.seq', type: 'bigint', descending: true },
+      conditions,
+    },
+    selection.page,
+  )
+  const items = page.items.map(({ cursor, item }) => ({ cursor, item: toEvent(item, epoch) }))
+  return { ...page, items }
+}
+
+/** Events by id. */
+export async function readEvents(
+  store: Store,
+  { project, ids }: { project: string | null; ids: string[] },
+): Promise<Map<string, EventRecord>> {
+  const epoch = await readEpoch(store)
+  const { rows } = await store.pool.query<{ event: StoredEvent }>(
+    `SELECT ${EVENT_JSON} AS event FROM event WHERE id = ANY ($1::uuid[]) AND ($2::text IS NULL OR project = $2)`,
+    [ids, project],
+  )
+  return new Map(rows.map(({ event }) => [event.id, toEvent(event, epoch)]))
+}
+
+/** The log's epoch: cursors of another one come from a log that was replaced by a restored backup. */
+export async function readEpoch(store: Store): Promise<string> {
+  const { rows } = await store.pool.query<{ epoch: string }>({
+    name: 'read-log-epoch',
+    text: 'SELECT log_epoch AS epoch FROM store',
+  })
+  const epoch = rows[0]?.epoch
+  if (epoch === undefined) throw new Error('the store has no row: was it migrated?')
+  return epoch
+}
+
+/** The event as the graph shows it. */
+export function toEvent(stored: StoredEvent, epoch: string): EventRecord {
+  const { xid, seq, object, ...event } = stored
+  return { ...event, cursor: writeCursor({ epoch, xid, seq: String(seq) }) }
+}

@@ -1,0 +1,149 @@
+import type { PoolClient } from 'pg'
+import type { Store } from '../../db/client.ts'
+import { rollback, transaction } from '../../db/transaction.ts'
+import { appendEvent, type FieldChange } from '../events/append.ts'
+import { hint } from '../hints.ts'
+import { isId } from '../ids.ts'
+import type { ValidationIssue } from '../input.ts'
+import type { LoadBalancerRecord } from '../records.ts'
+import {
+  BeingDeleted,
+  GenerationConflict,
+  NotFound,
+  NotReleased,
+  Refusal,
+  ValidationFailed,
+} from '../refusals.ts'
+import { regionOf } from '../regions.ts'
+import type { Scope } from '../scope.ts'
+import { finishDeletion } from './finish.ts'
+import { readForFold, refold } from './refold.ts'
+import { type StoredLoadBalancer, toRecord } from './stored.ts'
+
+/** What a change of a load balancer does, decided from how it is now. */
+export type Decision = {
+  /** What is told in the history; empty: nothing changes, and nothing is written. */
+  changes: FieldChange[]
+  reason: string
+  message: string
+  /** Whether anything in a cluster has to change. */
+  touchesRules: boolean
+  /** Writes the fields and backends; generation, version and placements are done for it. */
+  write: (client: PoolClient) => Promise<void>
+}
+
+export type Ask = {
+  id: string
+  /** Names the argument that held the id. */
+  path: string[]
+  expectedGeneration: number | null | undefined
+  /** Found in the input alone. */
+  issues: ValidationIssue[]
+  /** May be asked of one that is being deleted too. */
+  evenDeleting?: boolean
+}
+
+/**
+ * Makes one change of a load balancer as one transaction: released, visible, valid, then what
+ * `decide` refuses (what needs the store to be valid, quota), then conflicts. Changes of one load
+ * balancer queue on its row.
+ */
+export async function changeLoadBalancer(
+  store: Store,
+  scope: Scope,
+  ask: Ask,
+  decide: (
+    current: StoredLoadBalancer,
+    client: PoolClient,
+  ) => Decision | Refusal | Promise<Decision | Refusal>,
+): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
+  const outcome = await transaction<StoredLoadBalancer | Refusal>(store, async (client) => {
+    const refused = await admit(client, scope, ask)
+    if (refused) return rollback(refused)
+    const read = await readForFold(client, ask.id)
+    if (read === undefined) return rollback(notFound(ask))
+    if (ask.issues.length > 0) return rollback(new ValidationFailed(ask.issues))
+    const current = read.stored
+    const decision = await decide(current, client)
+    if (decision instanceof Refusal) return rollback(decision)
+    const conflict = conflictOf(current, ask)
+    if (conflict) return rollback(conflict)
+    if (decision.changes.length === 0) return current
+    await commit(client, scope, current, decision)
+    const changed = (await readForFold(client, ask.id))?.stored
+    await finishDeletion(client, ask.id)
+    return changed ?? current
+  })
+  if (outcome instanceof Refusal) return outcome
+  hint(store)
+  return { loadBalancer: toRecord(outcome, await regionOf(store, outcome.regionId)) }
+}
+
+/** Released, then visible; locks the load balancer's row. */
+async function admit(client: PoolClient, scope: Scope, ask: Ask): Promise<Refusal | undefined> {
+  const project = await client.query<{ released: boolean }>({
+    name: 'is-released',
+    text: 'SELECT released FROM project WHERE name = $1 FOR KEY SHARE',
+    values: [scope.project],
+  })
+  if (!project.rows[0]?.released) return new NotReleased(scope.project)
+  if (!isId(ask.id)) return notFound(ask)
+  const locked = await client.query({
+    name: 'lock-load-balancer',
+    text: 'SELECT FROM load_balancer WHERE id = $1 AND project = $2 FOR NO KEY UPDATE',
+    values: [ask.id, scope.project],
+  })
+  return locked.rows.length === 0 ? notFound(ask) : undefined
+}
+
+const notFound = (ask: Ask): NotFound =>
+  new NotFound({
+    message: 'There is no such load balancer.',
+    path: ask.path,
+    hint: 'List the load balancers of your project by the query loadBalancers.',
+    missingId: ask.id,
+  })
+
+function conflictOf(current: StoredLoadBalancer, ask: Ask): Refusal | undefined {
+  if (current.deletingSince !== null && !ask.evenDeleting) {
+    return new BeingDeleted(current.deletingSince)
+  }
+  const expected = ask.expectedGeneration
+  if (expected !== null && expected !== undefined && expected !== current.generation) {
+    return new GenerationConflict(expected, current.generation)
+  }
+  return undefined
+}
+
+async function commit(
+  client: PoolClient,
+  scope: Scope,
+  current: StoredLoadBalancer,
+  decision: Decision,
+): Promise<void> {
+  // Who loses a place in the data plane by what was, and who by what will be.
+  if (decision.touchesRules) await client.query('SELECT ask_rivals($1)', [current.id])
+  await client.query({
+    name: 'count-change',
+    text: `
+UPDATE load_balancer SET generation = generation + 1, version = version + 1, updated_at = clock_timestamp(),
+  rules_generation = CASE WHEN $2 THEN generation + 1 ELSE rules_generation END WHERE id = $1`,
+    values: [current.id, decision.touchesRules],
+  })
+  await decision.write(client)
+  if (decision.touchesRules) {
+    await client.query('SELECT ask_placements($1), ask_rivals($1)', [current.id])
+  }
+  await appendEvent(client, {
+    project: current.project,
+    objectKind: 'LoadBalancer',
+    objectId: current.id,
+    version: current.version + 1,
+    generation: current.generation + 1,
+    reason: decision.reason,
+    message: decision.message,
+    actor: scope.actor,
+    changes: decision.changes,
+  })
+  await refold(client, current.id, { announce: false })
+}

@@ -1,0 +1,193 @@
+import type { Store } from '../../db/client.ts'
+import { sqlState, violatedConstraint } from '../../db/failure.ts'
+import { transaction } from '../../db/transaction.ts'
+import type { Protocol } from '../../rules/wanted.ts'
+import { firstHealth } from '../health.ts'
+import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
+import { hint } from '../hints.ts'
+import { hashOf } from '../idempotency.ts'
+import { isId, newId } from '../ids.ts'
+import { invalidValues, type ValidationIssue } from '../input.ts'
+import type { Querier } from '../querier.ts'
+import type { HealthCheckSettings, LoadBalancerRecord } from '../records.ts'
+import {
+  NotFound,
+  PoolExhausted,
+  type QuotaExceeded,
+  type Refusal,
+  ValidationFailed,
+} from '../refusals.ts'
+import { regionOf } from '../regions.ts'
+import { refoldReservations } from '../reservations/refold.ts'
+import type { Scope } from '../scope.ts'
+import { idempotencyKeyIssues, textIssues } from '../texts.ts'
+import { backendIssues, tooManyBackends } from './backendRules.ts'
+import {
+  type Answer,
+  MOST_RESERVATIONS,
+  nameTaken,
+  refusalOf,
+  tooManyReservations,
+} from './createRefusals.ts'
+import type { CreateLoadBalancerInput, ProtocolInput } from './inputs.ts'
+import { readLoadBalancers } from './read.ts'
+import { toRecord } from './stored.ts'
+
+/**
+ * Creates a load balancer with its IPv6 address, backends and bound reservations, as one transaction
+ * in one round trip. With an idempotency key that was used for the same input within 24 hours the
+ * load balancer of then is answered, as it is now.
+ */
+export async function createLoadBalancer(
+  store: Store,
+  scope: Scope,
+  input: CreateLoadBalancerInput,
+): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
+  const protocol = protocolOf(input.protocol)
+  const healthCheck = mergeHealthCheck(
+    defaultHealthCheck(protocol.name),
+    input.healthCheck,
+    protocol.name,
+  )
+  const issues = issuesOf(input, healthCheck, protocol.name)
+  const backends = input.backends ?? []
+  const overfull = issues.length > 0 ? undefined : tooMany(input)
+  const id = newId()
+  let answer: Answer | undefined
+  try {
+    answer = await ask(store, (input.ipv4Reservations ?? []).length > 0, {
+      ...given(scope, input, protocol, healthCheck),
+      id,
+      // With something wrong in it only the checks that come before are made.
+      invalid: issues.length > 0 || overfull !== undefined,
+      backends:
+        issues.length > 0 || overfull !== undefined
+          ? []
+          : backends.map((backend) => ({
+              id: newId(),
+              address: backend.address,
+              name: backend.name ?? null,
+              adminState: backend.adminState ?? 'ENABLED',
+              ...firstHealth(healthCheck, backend.adminState ?? 'ENABLED'),
+            })),
+    })
+  } catch (error) {
+    if (sqlState(error) === 'LB001') return new PoolExhausted(input.region, 'IPV6')
+    if (violatedConstraint(error) === 'load_balancer_live_name') return nameTaken(input)
+    throw error
+  }
+  if ('refused' in answer) {
+    if (answer.refused === 'INVALID') return overfull ?? new ValidationFailed(issues)
+    return refusalOf(answer, scope, input)
+  }
+  if ('existing' in answer) return existing(store, scope, answer.existing)
+  hint(store)
+  const { record } = answer
+  return { loadBalancer: toRecord(record, await regionOf(store, record.regionId)) }
+}
+
+async function ask(
+  store: Store,
+  binds: boolean,
+  input: { id: string; [field: string]: unknown },
+): Promise<Answer> {
+  if (!binds) return askWith(store.pool, input)
+  return transaction(store, async (client) => {
+    const answer = await askWith(client, input)
+    if ('record' in answer) await refoldReservations(client, input.id)
+    return answer
+  })
+}
+
+async function askWith(client: Querier, input: object): Promise<Answer> {
+  const { rows } = await client.query<{ answer: Answer }>({
+    name: 'create-load-balancer',
+    text: 'SELECT create_load_balancer($1) AS answer',
+    values: [JSON.stringify(input)],
+  })
+  const answer = rows[0]?.answer
+  if (answer === undefined) throw new Error('create_load_balancer gave no answer')
+  return answer
+}
+
+function given(
+  scope: Scope,
+  input: CreateLoadBalancerInput,
+  protocol: { name: Protocol; port: number },
+  healthCheck: HealthCheckSettings,
+) {
+  return {
+    project: scope.project,
+    actor: scope.actor,
+    name: input.name,
+    displayName: input.displayName ?? null,
+    description: input.description ?? null,
+    labels: input.labels ?? [],
+    vpc: isId(input.vpc) ? input.vpc : NOBODY,
+    region: input.region,
+    protocol: protocol.name,
+    port: protocol.port,
+    sessionAffinity: input.sessionAffinity ?? 'NONE',
+    healthCheck,
+    reservations: (input.ipv4Reservations ?? []).map((id) => (isId(id) ? id : NOBODY)),
+    deletionProtection: input.deletionProtection ?? false,
+    idempotencyKey: input.idempotencyKey ?? null,
+    inputHash: input.idempotencyKey ? hashOf(input) : null,
+    eventMessage: `Load balancer "${String(input.name)}" was created.`,
+  }
+}
+
+/** The id of nothing: what isn't an id is looked for like one, and not found alike. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
+
+function protocolOf(input: ProtocolInput): { name: Protocol; port: number } {
+  const name = input.udp ? 'UDP' : 'TCP'
+  const port = (input.udp ?? input.tcp)?.port
+  // An invalid port is among the issues; nothing is written then.
+  return { name, port: typeof port === 'number' ? port : 1 }
+}
+
+function issuesOf(
+  input: CreateLoadBalancerInput,
+  healthCheck: HealthCheckSettings,
+  protocol: Protocol,
+): ValidationIssue[] {
+  const reservations = input.ipv4Reservations ?? []
+  return [
+    ...invalidValues(input),
+    ...textIssues(input),
+    ...backendIssues(input.backends ?? [], 'backends'),
+    ...healthCheckIssues(healthCheck, protocol),
+    ...idempotencyKeyIssues(input.idempotencyKey),
+    ...reservations.flatMap((id, index) =>
+      reservations.indexOf(id) === index
+        ? []
+        : [
+            {
+              code: 'DUPLICATE',
+              message: 'This reservation is given twice.',
+              path: ['ipv4Reservations', String(index)],
+              suggestion: null,
+            },
+          ],
+    ),
+  ]
+}
+
+function tooMany(input: CreateLoadBalancerInput): QuotaExceeded | undefined {
+  const reservations = input.ipv4Reservations?.length ?? 0
+  if (reservations > MOST_RESERVATIONS) return tooManyReservations(reservations)
+  return tooManyBackends(input.backends?.length ?? 0)
+}
+
+async function existing(store: Store, scope: Scope, id: string) {
+  const found = await readLoadBalancers(store, { project: scope.project, ids: [id] })
+  const loadBalancer = found.get(id)
+  if (loadBalancer !== undefined) return { loadBalancer }
+  return new NotFound({
+    message: 'The load balancer that this idempotency key made is gone.',
+    path: ['idempotencyKey'],
+    hint: 'Use a new key to make a new one.',
+    missingId: id,
+  })
+}

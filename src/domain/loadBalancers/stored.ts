@@ -1,0 +1,48 @@
+import type { FoldPlacement } from '../fold.ts'
+import { fold } from '../fold.ts'
+import type { AddressRecord, BackendRecord, LoadBalancerRecord, RegionRecord } from '../records.ts'
+import type { Phase, Status } from '../status.ts'
+
+/** A load balancer as `load_balancers_json` answers it. */
+export type StoredLoadBalancer = Omit<LoadBalancerRecord, 'region' | 'status' | 'backends'> & {
+  regionId: string
+  rulesGeneration: number
+  phase: Phase
+  observedGeneration: number
+  backends: (BackendRecord & { knownIn: string[] | null })[]
+  addresses: AddressRecord[]
+  /** null until the first fold. */
+  status: Status | null
+  /** null unless it was read for a fold. */
+  placements: FoldPlacement[] | null
+}
+
+/** What the reports of all its clusters, as they were read, come to at an instant. */
+export function foldStored(stored: StoredLoadBalancer, now: string): Status {
+  return fold({
+    now,
+    loadBalancer: {
+      generation: stored.generation,
+      rulesGeneration: stored.rulesGeneration,
+      deleting: stored.deletingSince !== null,
+      sessionAffinity: stored.sessionAffinity,
+      createdAt: stored.createdAt,
+      minimumHealthyPercent: stored.healthCheck.minimumHealthyPercent,
+    },
+    addresses: stored.addresses,
+    backends: stored.backends.map((backend) => ({ ...backend, knownIn: backend.knownIn ?? [] })),
+    placements: stored.placements ?? [],
+    previous: stored.status,
+  })
+}
+
+/** The record that the graph shows. Before the first fold its status is the one that fold will find. */
+export function toRecord(stored: StoredLoadBalancer, region: RegionRecord): LoadBalancerRecord {
+  const { regionId, rulesGeneration, phase, observedGeneration, placements, ...shown } = stored
+  return {
+    ...shown,
+    region,
+    backends: stored.backends.map(({ knownIn, ...backend }) => backend),
+    status: stored.status ?? foldStored(stored, stored.createdAt),
+  }
+}

@@ -1,0 +1,169 @@
+import type { Store } from '../../db/client.ts'
+import { violatedConstraint } from '../../db/failure.ts'
+import type { Protocol } from '../../rules/wanted.ts'
+import { type FieldChange, fieldChanges } from '../events/append.ts'
+import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
+import { invalidValues, type ValidationIssue } from '../input.ts'
+import type { HealthCheckSettings, Label, LoadBalancerRecord } from '../records.ts'
+import { NameTaken, type Refusal, ValidationFailed } from '../refusals.ts'
+import type { Scope } from '../scope.ts'
+import { textIssues } from '../texts.ts'
+import { changeLoadBalancer, type Decision } from './change.ts'
+import type { LoadBalancerField, UpdateLoadBalancerInput } from './inputs.ts'
+import type { StoredLoadBalancer } from './stored.ts'
+
+/** What an update may change, as one set of values. */
+type Fields = Pick<
+  LoadBalancerRecord,
+  | 'name'
+  | 'displayName'
+  | 'description'
+  | 'protocol'
+  | 'port'
+  | 'sessionAffinity'
+  | 'deletionProtection'
+> & { labels: Label[]; healthCheck: HealthCheckSettings }
+
+/** A change of one of these touches rules: the others are words about the load balancer. */
+const IN_RULES = ['protocol', 'port', 'sessionAffinity', 'healthCheck'] as const
+
+/** Fields absent or null are kept, `reset` ones go back to their defaults; what stays the same is no change. */
+export async function updateLoadBalancer(
+  store: Store,
+  scope: Scope,
+  input: UpdateLoadBalancerInput,
+): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
+  const issues = [...invalidValues(input), ...textIssues(input), ...resetIssues(input)]
+  const ask = { id: input.id, path: ['id'], expectedGeneration: input.expectedGeneration, issues }
+  try {
+    return await changeLoadBalancer(store, scope, ask, (current) => decide(current, input))
+  } catch (error) {
+    if (violatedConstraint(error) !== 'load_balancer_live_name') throw error
+    return new NameTaken({
+      message: `The region has a load balancer named "${String(input.name)}" already.`,
+      path: ['name'],
+      hint: 'Choose another name.',
+      takenName: String(input.name),
+    })
+  }
+}
+
+const FIELD_OF = {
+  DISPLAY_NAME: 'displayName',
+  DESCRIPTION: 'description',
+  LABELS: 'labels',
+  SESSION_AFFINITY: 'sessionAffinity',
+  HEALTH_CHECK: 'healthCheck',
+  DELETION_PROTECTION: 'deletionProtection',
+} as const satisfies Record<LoadBalancerField, keyof UpdateLoadBalancerInput>
+
+function resetIssues(input: UpdateLoadBalancerInput): ValidationIssue[] {
+  return (input.reset ?? []).flatMap((field, index) => {
+    const given = input[FIELD_OF[field]]
+    if (given === null || given === undefined) return []
+    return [
+      {
+        code: 'SET_AND_RESET',
+        message: `${FIELD_OF[field]} is given a value and reset at once.`,
+        path: ['reset', String(index)],
+        suggestion: null,
+      },
+    ]
+  })
+}
+
+function decide(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): Decision | Refusal {
+  const before = fieldsOf(current)
+  const after = merged(before, input)
+  const issues = healthCheckIssues(after.healthCheck, after.protocol)
+  if (issues.length > 0) return new ValidationFailed(issues)
+  const changes = fieldChanges(flat(before), flat(after))
+  const touched = new Set(changes.map(({ path }) => path[0]))
+  return {
+    changes,
+    reason: 'LoadBalancerUpdated',
+    message: `Load balancer "${after.name}" was changed: ${describe(changes)}.`,
+    touchesRules: IN_RULES.some((field) => touched.has(field)),
+    async write(client) {
+      await client.query(
+        `UPDATE load_balancer SET name = $2, display_name = $3, description = $4, labels = $5,
+           protocol = $6, port = $7, session_affinity = $8, health_check = $9, deletion_protection = $10
+         WHERE id = $1`,
+        [
+          current.id,
+          after.name,
+          after.displayName,
+          after.description,
+          JSON.stringify(after.labels),
+          after.protocol,
+          after.port,
+          after.sessionAffinity,
+          JSON.stringify(after.healthCheck),
+          after.deletionProtection,
+        ],
+      )
+      if (before.healthCheck.enabled === after.healthCheck.enabled) return
+      // Turned off nobody looks any more; turned on nothing is known yet.
+      await client.query(
+        `UPDATE backend SET
+           health_state = CASE WHEN $2 AND admin_state <> 'DISABLED' THEN 'UNKNOWN' ELSE 'NOT_CHECKED' END,
+           health_reason = CASE WHEN NOT $2 THEN 'NoHealthCheck' WHEN admin_state = 'DISABLED' THEN 'Disabled' ELSE 'NotProbedYet' END,
+           health_message = '', health_since = clock_timestamp()
+         WHERE load_balancer_id = $1`,
+        [current.id, after.healthCheck.enabled],
+      )
+    },
+  }
+}
+
+const fieldsOf = (current: StoredLoadBalancer): Fields => ({
+  name: current.name,
+  displayName: current.displayName,
+  description: current.description,
+  labels: current.labels,
+  protocol: current.protocol,
+  port: current.port,
+  sessionAffinity: current.sessionAffinity,
+  healthCheck: current.healthCheck,
+  deletionProtection: current.deletionProtection,
+})
+
+function merged(before: Fields, input: UpdateLoadBalancerInput): Fields {
+  const reset = new Set<LoadBalancerField>(input.reset ?? [])
+  const { protocol, port } = protocolOf(before, input)
+  const base = reset.has('HEALTH_CHECK') ? defaultHealthCheck(protocol) : before.healthCheck
+  return {
+    name: typeof input.name === 'string' ? input.name : before.name,
+    displayName: reset.has('DISPLAY_NAME') ? null : (input.displayName ?? before.displayName),
+    description: reset.has('DESCRIPTION') ? null : (input.description ?? before.description),
+    labels: reset.has('LABELS') ? [] : (input.labels ?? before.labels),
+    protocol,
+    port,
+    sessionAffinity: reset.has('SESSION_AFFINITY')
+      ? 'NONE'
+      : (input.sessionAffinity ?? before.sessionAffinity),
+    healthCheck: mergeHealthCheck(base, input.healthCheck, protocol),
+    deletionProtection: reset.has('DELETION_PROTECTION')
+      ? false
+      : (input.deletionProtection ?? before.deletionProtection),
+  }
+}
+
+function protocolOf(
+  before: Fields,
+  { protocol }: UpdateLoadBalancerInput,
+): { protocol: Protocol; port: number } {
+  const given = protocol?.udp ?? protocol?.tcp
+  if (typeof given?.port !== 'number') return { protocol: before.protocol, port: before.port }
+  return { protocol: protocol?.udp ? 'UDP' : 'TCP', port: given.port }
+}
+
+/** Fields as the history names them: the health check's one by one. */
+function flat(fields: Fields): Record<string, unknown> {
+  const { healthCheck, ...rest } = fields
+  const settings = Object.entries(healthCheck).map(([key, value]) => [`healthCheck.${key}`, value])
+  return { ...rest, ...Object.fromEntries(settings) }
+}
+
+const describe = (changes: FieldChange[]): string =>
+  changes.map(({ path }) => path.join('.')).join(', ')

@@ -1,0 +1,108 @@
+import type { Pool } from 'pg'
+import type { Page } from './records.ts'
+
+/** Which part of a list: forward or backward, sizes and cursors checked by the graph. */
+export type PageRequest = { first?: number; after?: string; last?: number; before?: string }
+
+/** Conditions of a statement that is put together from what a filter names, and their values. */
+export class Conditions {
+  readonly values: unknown[] = []
+  private readonly parts: string[] = []
+
+  /** `sql` holds one `?` for each value, in order. */
+  add(sql: string, ...values: unknown[]): void {
+    let index = 0
+    this.parts.push(
+      `(${sql.replaceAll('?', () => {
+        this.values.push(values[index])
+        index += 1
+        return `$${this.values.length}`
+      })})`,
+    )
+  }
+
+  get sql(): string {
+    return this.parts.length === 0 ? 'true' : this.parts.join(' AND ')
+  }
+}
+
+/** How a list is ordered: an expression of one SQL type, ties broken by an id. */
+export type Order = {
+  sql: string
+  type: 'text' | 'timestamptz' | 'bigint' | 'inet'
+  descending: boolean
+}
+
+/**
+ * One page of a list by keyset: what is added or removed meanwhile neither repeats nor skips a row.
+ * `select` names what is read as `item`; `id` breaks ties. A cursor that isn't one of ours is
+ * answered as the beginning of nothing: an empty page.
+ */
+export async function readPage<T>(
+  pool: Pool,
+  list: { from: string; item: string; id: string; order: Order; conditions: Conditions },
+  page: PageRequest,
+): Promise<Page<T>> {
+  const backward = page.last !== undefined
+  const size = page.last ?? page.first ?? 20
+  const after = page.after === undefined ? undefined : readCursor(page.after)
+  const before = page.before === undefined ? undefined : readCursor(page.before)
+  if (after === null || before === null) {
+    return { items: [], hasNextPage: false, hasPreviousPage: false }
+  }
+  const { order, conditions } = list
+  const key = `(${order.sql}, ${list.id})`
+  const forwardSign = order.descending ? '<' : '>'
+  const backwardSign = order.descending ? '>' : '<'
+  if (after) conditions.add(`${key} ${forwardSign} (?::${order.type}, ?::uuid)`, after[0], after[1])
+  if (before) {
+    conditions.add(`${key} ${backwardSign} (?::${order.type}, ?::uuid)`, before[0], before[1])
+  }
+  const direction = order.descending === backward ? 'ASC' : 'DESC'
+  const { rows } = await pool.query<{ item: T; key: string; id: string }>(
+    `SELECT ${list.item} AS item, (${order.sql})::text AS key, ${list.id} AS id
+     FROM ${list.from} WHERE ${conditions.sql}
+     ORDER BY ${order.sql} ${direction}, ${list.id} ${direction} LIMIT ${size + 1}`,
+    conditions.values,
+  )
+  const more = rows.length > size
+  const kept = rows.slice(0, size)
+  if (backward) kept.reverse()
+  return {
+    items: kept.map((row) => ({ cursor: writeCursor(row.key, row.id), item: row.item })),
+    hasNextPage: backward ? before !== undefined : more,
+    hasPreviousPage: backward ? more : after !== undefined,
+  }
+}
+
+/** The exact number of rows. */
+export async function countRows(
+  pool: Pool,
+  list: { from: string; conditions: Conditions },
+): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `SELECT count(*)::integer AS count FROM ${list.from} WHERE ${list.conditions.sql}`,
+    list.conditions.values,
+  )
+  return rows[0]?.count ?? 0
+}
+
+const writeCursor = (key: string, id: string): string =>
+  Buffer.from(JSON.stringify([key, id])).toString('base64url')
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** null: not a cursor of ours. */
+function readCursor(cursor: string): [string, string] | null {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    if (!Array.isArray(parsed)) return null
+    const [key, id]: unknown[] = parsed
+    return typeof key === 'string' && typeof id === 'string' && UUID.test(id) ? [key, id] : null
+  } catch {
+    return null
+  }
+}
+
+/** What is searched for inside a text, with LIKE's own characters taken literally. */
+export const containing = (text: string): string => `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`

@@ -1,0 +1,158 @@
+import type { PoolClient } from 'pg'
+import type { Store } from '../../db/client.ts'
+import { transaction } from '../../db/transaction.ts'
+import type { PlacementReport } from '../../rules/report.ts'
+import { hint } from '../hints.ts'
+import { finishDeletion } from '../loadBalancers/finish.ts'
+import { refold } from '../loadBalancers/refold.ts'
+import { refoldReservations } from '../reservations/refold.ts'
+
+/** The right to speak for a cluster: an epoch that was taken over since is refused. */
+export type Ownership = { cluster: string; epoch: number }
+
+/** A worker that lost its cluster must stop at once. */
+export class LeaseLost extends Error {
+  override name = 'LeaseLost'
+}
+
+/**
+ * Takes in what a cluster says of a load balancer: the report itself (never an older one over a
+ * newer), that everything asked for up to its number was applied, the VIPs of which nothing is left
+ * there; folds it all into the status. Ends the placement once it isn't wanted any more and nothing
+ * is left, and the load balancer with its last one where it is being deleted.
+ */
+export async function reportPlacement(
+  store: Store,
+  owner: Ownership,
+  loadBalancer: string,
+  told: { report: PlacementReport; applied: boolean; gone: string[] },
+): Promise<void> {
+  await transaction(store, async (client) => {
+    const locked = await client.query({
+      name: 'lock-load-balancer-for-report',
+      text: 'SELECT FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE',
+      values: [loadBalancer],
+    })
+    if (locked.rows.length === 0) return
+    await demandEpoch(client, owner)
+    const { report, applied, gone } = told
+    await client.query({
+      name: 'write-report',
+      text: `
+UPDATE placement SET
+  report = CASE WHEN newer THEN $3 ELSE report END,
+  reported_at = CASE WHEN newer THEN clock_timestamp() ELSE reported_at END,
+  settled_generation = CASE WHEN newer AND $6 THEN greatest(settled_generation, $5) ELSE settled_generation END,
+  applied = CASE WHEN $7 THEN greatest(applied, $4) ELSE applied END,
+  due = CASE WHEN $7 AND asked = $4 THEN NULL ELSE due END,
+  attempts = CASE WHEN $7 THEN 0 ELSE attempts END,
+  last_error = CASE WHEN $7 THEN NULL ELSE last_error END
+FROM (SELECT coalesce((report ->> 'asked')::bigint, 0) <= $4 AS newer FROM placement
+  WHERE load_balancer_id = $1 AND cluster_id = $2) AS before
+WHERE load_balancer_id = $1 AND cluster_id = $2`,
+      values: [
+        loadBalancer,
+        owner.cluster,
+        JSON.stringify(report),
+        report.asked,
+        report.generation,
+        report.inEffect,
+        applied,
+      ],
+    })
+    const closed = gone.length > 0 && (await closeHolds(client, owner, loadBalancer, gone))
+    await client.query({
+      name: 'end-placement',
+      text: `
+DELETE FROM placement WHERE load_balancer_id = $1 AND cluster_id = $2 AND NOT placed
+  AND (report ->> 'asked')::bigint = asked AND (report ->> 'inEffect')::boolean
+  AND NOT EXISTS (SELECT FROM hold WHERE hold.cluster_id = $2 AND hold.load_balancer_id = $1 AND hold.gone_at IS NULL)`,
+      values: [loadBalancer, owner.cluster],
+    })
+    await refold(client, loadBalancer, { announce: true })
+    if (closed) await refoldReservations(client, loadBalancer)
+    await finishDeletion(client, loadBalancer)
+  })
+  hint(store)
+}
+
+/** Closes holds, and asks those who waited for one of the addresses. */
+async function closeHolds(
+  client: PoolClient,
+  owner: Ownership,
+  loadBalancer: string,
+  gone: string[],
+): Promise<boolean> {
+  const { rows } = await client.query({
+    name: 'close-holds',
+    text: `
+UPDATE hold SET gone_at = clock_timestamp()
+WHERE cluster_id = $1 AND load_balancer_id = $2 AND vip = ANY ($3::inet[]) AND gone_at IS NULL
+RETURNING vip`,
+    values: [owner.cluster, loadBalancer, gone],
+  })
+  if (rows.length === 0) return false
+  await client.query({
+    name: 'ask-who-waited',
+    text: `
+UPDATE placement SET asked = asked + 1, due = clock_timestamp()
+WHERE placed AND load_balancer_id IN (
+  SELECT load_balancer_id FROM ipv4_reservation
+  WHERE address = ANY ($1::inet[]) AND load_balancer_id <> $2)`,
+    values: [gone, loadBalancer],
+  })
+  return true
+}
+
+/** Refuses a worker whose cluster was taken over; nobody can take it over before this transaction ends. */
+async function demandEpoch(client: PoolClient, { cluster, epoch }: Ownership): Promise<void> {
+  const { rows } = await client.query({
+    name: 'demand-epoch',
+    text: 'SELECT FROM cluster WHERE id = $1 AND lease_epoch = $2 FOR KEY SHARE',
+    values: [cluster, epoch],
+  })
+  if (rows.length === 0) throw new LeaseLost(`cluster ${cluster} has another owner`)
+}
+
+/**
+ * Puts a placement off after a failure: due again after `delaySeconds`, unless it was asked for anew
+ * meanwhile.
+ */
+export async function postponePlacement(
+  store: Store,
+  owner: Ownership,
+  loadBalancer: string,
+  failure: { asked: number; message: string; delaySeconds: number },
+): Promise<void> {
+  await store.pool.query({
+    name: 'postpone-placement',
+    text: `
+UPDATE placement SET attempts = attempts + 1, last_error = $4,
+  due = CASE WHEN asked = $3 THEN clock_timestamp() + make_interval(secs => $5) ELSE due END
+WHERE load_balancer_id = $1 AND cluster_id = $2
+  AND EXISTS (SELECT FROM cluster WHERE cluster.id = $2 AND cluster.lease_epoch = $6)`,
+    values: [
+      loadBalancer,
+      owner.cluster,
+      failure.asked,
+      failure.message.slice(0, 1_000),
+      failure.delaySeconds,
+      owner.epoch,
+    ],
+  })
+}
+
+/** Makes a placement due, as for drift that was seen: what should be there isn't. */
+export async function askPlacement(
+  store: Store,
+  cluster: string,
+  loadBalancer: string,
+): Promise<void> {
+  await store.pool.query({
+    name: 'ask-placement',
+    text: `
+UPDATE placement SET asked = asked + 1, due = clock_timestamp()
+WHERE load_balancer_id = $1 AND cluster_id = $2`,
+    values: [loadBalancer, cluster],
+  })
+}

@@ -1,0 +1,82 @@
+import type { Store } from '../../db/client.ts'
+import type { Wanted, WantedBackend } from '../../rules/wanted.ts'
+import type { HealthState } from '../records.ts'
+
+/** A placement as its worker takes it up. */
+export type TakenPlacement = {
+  wanted: Wanted
+  /** The asked number that was applied last. */
+  applied: number
+  /** Holds of this load balancer that are open in this cluster: the VIP and the name of its rule. */
+  holds: { vip: string; rule: string }[]
+}
+
+type Row = Omit<Wanted, 'backends'> & {
+  applied: number
+  holds: { vip: string; rule: string }[]
+  health: { enabled: number; notUnhealthy: number }
+  minimumHealthyPercent: number
+  backends: (Omit<WantedBackend, 'unhealthy'> & { healthState: HealthState })[]
+}
+
+/** The ids of load balancers that are due in a cluster, the longest due first. */
+export async function readDue(store: Store, cluster: string, limit: number): Promise<string[]> {
+  const { rows } = await store.pool.query<{ id: string }>({
+    name: 'read-due-placements',
+    text: `
+SELECT load_balancer_id AS id FROM placement
+WHERE cluster_id = $1 AND due <= clock_timestamp() ORDER BY due LIMIT $2`,
+    values: [cluster, limit],
+  })
+  return rows.map(({ id }) => id)
+}
+
+/** The ids of all load balancers that are, or were, placed in a cluster. */
+export async function readPlaced(store: Store, cluster: string): Promise<string[]> {
+  const { rows } = await store.pool.query<{ id: string }>(
+    'SELECT load_balancer_id AS id FROM placement WHERE cluster_id = $1',
+    [cluster],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** What is wanted now of some load balancers in a cluster; those without a placement there are left out. */
+export async function readWanted(
+  store: Store,
+  cluster: string,
+  ids: string[],
+): Promise<Map<string, TakenPlacement>> {
+  const { rows } = await store.pool.query<{ id: string; wanted: Row }>({
+    name: 'read-wanted',
+    text: 'SELECT id, wanted FROM wanted_json($1, $2::uuid[])',
+    values: [cluster, ids],
+  })
+  return new Map(rows.map(({ id, wanted }) => [id, toTaken(wanted)]))
+}
+
+function toTaken(row: Row): TakenPlacement {
+  const { applied, holds, health, minimumHealthyPercent, backends, ...wanted } = row
+  const open = failsOpen(health, minimumHealthyPercent)
+  return {
+    applied,
+    holds,
+    wanted: {
+      ...wanted,
+      backends: backends.map(({ healthState, ...backend }) => ({
+        ...backend,
+        unhealthy: healthState === 'UNHEALTHY' && !open,
+      })),
+    },
+  }
+}
+
+/**
+ * Whether every enabled backend serves because too few are left that aren't unhealthy: none of them,
+ * or less than the share asked for.
+ */
+export function failsOpen(
+  { enabled, notUnhealthy }: { enabled: number; notUnhealthy: number },
+  minimumHealthyPercent: number,
+): boolean {
+  return notUnhealthy === 0 || 100 * notUnhealthy < minimumHealthyPercent * enabled
+}

@@ -35,6 +35,8 @@ export type WriteOptions = {
   manager: string
   dryRun: boolean
   validation: 'Ignore' | 'Warn' | 'Strict'
+  /** Characters of the request's body. */
+  size: number
 }
 
 /** Reads fieldManager, dryRun and fieldValidation; without a manager the user agent names it. */
@@ -54,7 +56,7 @@ export function writeOptions(request: ApiRequest): WriteOptions | Refusal {
   }
   const agent = request.userAgent.split('/')[0] ?? ''
   const manager = given !== '' ? given : agent === '' ? 'unknown' : agent.slice(0, 128)
-  return { manager, dryRun: dryRun.length > 0, validation }
+  return { manager, dryRun: dryRun.length > 0, validation, size: request.body.length }
 }
 
 export const wantsForce = (request: ApiRequest): boolean => isTrue(request.query.get('force'))

@@ -220,11 +220,13 @@ function commit(
   if (definition.builtin === 'namespace') {
     object = live === undefined ? namespaceBegun(object) : { ...object, ...specOf(live.object) }
   }
-  const json = JSON.stringify(object)
-  if (Buffer.byteLength(json) > OBJECT_LIMIT) {
-    return new Refusal({ code: 500, message: 'etcdserver: request is too large' })
+  // Small bodies on small objects need no look: an object is written out once, when it is stored.
+  if (options.size + (live?.json.length ?? 0) > OBJECT_LIMIT / 8) {
+    if (Buffer.byteLength(JSON.stringify(object)) > OBJECT_LIMIT) {
+      return new Refusal({ code: 500, message: 'etcdserver: request is too large' })
+    }
   }
-  if (options.dryRun) return { code, json, warnings }
+  if (options.dryRun) return { code, json: JSON.stringify(object), warnings }
   if (definition.builtin === 'crd') {
     return { code, json: JSON.stringify(api.putCrd(object)), warnings }
   }
@@ -233,7 +235,7 @@ function commit(
   if (done && definition.builtin !== 'namespace') {
     table.remove(live)
     continueDraining(api, target.namespace)
-    return { code, json, warnings }
+    return { code, json: JSON.stringify(object), warnings }
   }
   const version = table.put(object)
   if (definition.builtin === 'namespace') continueDraining(api, target.name)

@@ -107,9 +107,8 @@ const routeFinding = (
   const node = nodeOf(gateway)
   const vip = wish.spec.vipAddresses[0] ?? ''
   const name = advertisementName(wish.metadata.name, node, isIPv4(vip))
-  const trouble = troubleOf(gateway)
-  // That this very rule is programmed is better evidence than the state of the whole engine.
-  if (trouble && !(programmed && holds(programmed))) return trouble
+  const trouble = troubleOf(gateway, programmed !== undefined && holds(programmed))
+  if (trouble) return trouble
   const advertisement = observed.advertisements.find(({ metadata }) => metadata.name === name)
   if (!advertisement || advertisement.metadata.deletionTimestamp !== undefined)
     return found('FALSE', 'NotAdvertised', `Gateway ${node} has no advertisement of ${vip}.`)
@@ -131,13 +130,18 @@ const routeFinding = (
   )
 }
 
+/** What a gateway says of its engine as a whole, as opposed to its announcements. */
+const ENGINE_TROUBLE = new Set(['EngineDegraded', 'EngineReconcileFailed'])
+
 /**
  * What a gateway says against itself. Any tenant's bad rule degrades a whole node, so that proves
- * nothing about this rule: Unknown, never False.
+ * nothing about this rule: Unknown, never False. That it has programmed this very rule
+ * (`programmed`) is better evidence than the state of its engine.
  */
-const troubleOf = (gateway: NetworkGateway): Finding | undefined => {
+const troubleOf = (gateway: NetworkGateway, programmed: boolean): Finding | undefined => {
   const ready = conditionOf(gateway, 'Ready')
   if (ready?.status !== 'False') return undefined
+  if (programmed && ENGINE_TROUBLE.has(ready.reason)) return undefined
   const says = `Gateway ${nodeOf(gateway)} says ${said(ready)}.`
   if (ready.reason === 'EngineDegraded') return found('UNKNOWN', 'EngineDegraded', says)
   if (ready.reason === 'AdvertisementFailed') return found('FALSE', 'NotAdvertised', says)

@@ -194,7 +194,8 @@ const stillNeeded = (
   desired.dialect === 'selector' &&
   desired.rules.some((rule) => vipsOf(rule).includes(canonical(spec.vipAddress))) &&
   Object.values(desired.backends).some(
-    ({ address, listed }) => listed && address === spec.backendAddress,
+    ({ address, listed, node }) =>
+      listed && address === spec.backendAddress && node === spec.targetRef.name,
   ) &&
   !observed.bindings.some(
     (other) =>

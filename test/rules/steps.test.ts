@@ -239,6 +239,15 @@ describe('steps', () => {
     )
   })
 
+  test('an affinity that somebody else set is taken out', () => {
+    const wish = desired(wanted(), BACKENDS)
+    const seen = asIs(wish)
+    first(seen.rules).spec.sessionAffinity = 'Strange'
+    expect(steps(wish, seen).now).toContainEqual(
+      expect.objectContaining({ act: 'merge', patch: { spec: { sessionAffinity: null } } }),
+    )
+  })
+
   test('a label more in our selector is a difference, since it chooses fewer', () => {
     const wish = desired(wanted(), SELECTOR)
     const seen = asIs(wish)

@@ -26,8 +26,10 @@ export function openStore(options: {
     connectionTimeoutMillis: 10_000,
     types: { getTypeParser },
   })
-  // Without a listener a server that goes away ends the process.
+  // Without listeners a server that goes away ends the process: through the pool while a connection
+  // is idle, through the connection while it is lent out (there the next query fails too).
   pool.on('error', (error) => options.onError?.(error))
+  pool.on('connect', (client) => client.on('error', () => undefined))
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
   return {
     pool,

@@ -11,6 +11,11 @@ const prismaDirectory = fileURLToPath(new URL('../../prisma/', import.meta.url))
 // Any number will do as long as nobody else uses it in the same database.
 const migrationLock = 7_264_001
 
+/** No connection could be made; the message says why in the driver's words. */
+export class DatabaseUnreachable extends Error {
+  override readonly name = 'DatabaseUnreachable'
+}
+
 /**
  * Applies the migrations that the database lacks, in order, and answers their names. Processes
  * that start at once take turns; a migration that fails leaves nothing of itself behind but its
@@ -18,7 +23,11 @@ const migrationLock = 7_264_001
  */
 export async function migrate(connectionString: string): Promise<string[]> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
-  await client.connect()
+  try {
+    await client.connect()
+  } catch (cause) {
+    throw new DatabaseUnreachable(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
   try {
     await client.query(`SET lock_timeout = '120s'`)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
@@ -38,16 +47,17 @@ export async function migrate(connectionString: string): Promise<string[]> {
  */
 export async function differences(connectionString: string): Promise<string> {
   const schema = await readSchema()
-  const { stdout } = await withEngine(connectionString, (engine) =>
+  const { stdout, exitCode } = await withEngine(connectionString, (engine) =>
     engine.diff({
       from: { tag: 'schemaDatasource', files: [schema], configDir: prismaDirectory },
       to: { tag: 'schemaDatamodel', files: [schema] },
       script: true,
-      exitCode: null,
+      exitCode: true,
       filters: noFilters,
     }),
   )
-  return stdout?.trim() ?? ''
+  // 2: there is a difference. Without one the script is a comment that says so.
+  return exitCode === 2 ? (stdout ?? '').trim() : ''
 }
 
 /**

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { PrismaPg } from '@prisma/adapter-pg'
 import {
   bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
   DriverAdapterError,
   type SqlDriverAdapter,
   type SqlMigrationAwareDriverAdapterFactory,
@@ -27,7 +28,7 @@ export async function withSchemaEngine<T>(
     const instance = await engine.SchemaEngine.new(
       { datamodels: [[options.schema.path, options.schema.content]] },
       () => undefined,
-      bindMigrationAwareSqlAdapterFactory(new WholeScripts(pool)),
+      bindMigrationAwareSqlAdapterFactory(new EngineAdapter(pool)),
     )
     try {
       return await use(instance)
@@ -40,23 +41,34 @@ export async function withSchemaEngine<T>(
 }
 
 /**
- * Prisma's adapter, but for scripts: Prisma's cuts them at every semicolon, also those inside the
- * body of a function. PostgreSQL takes a script whole, as one transaction unless it says otherwise.
+ * Prisma's adapter, but for two things the engine needs. Prisma's cuts scripts at every semicolon,
+ * also inside the body of a function; PostgreSQL takes them whole, as one transaction. And the
+ * engine reads catalogs, whose type "char" the adapter doesn't know.
  */
-class WholeScripts implements SqlMigrationAwareDriverAdapterFactory {
+class EngineAdapter implements SqlMigrationAwareDriverAdapterFactory {
   readonly provider = 'postgres'
   readonly adapterName: string
   readonly #pool: pg.Pool
+  readonly #chars: WeakMap<object, number[]>
   readonly #factory: PrismaPg
 
   constructor(pool: pg.Pool) {
     this.#pool = pool
+    this.#chars = noteChars(pool)
     this.#factory = new PrismaPg(pool)
     this.adapterName = this.#factory.adapterName
   }
 
   async connect(): Promise<SqlDriverAdapter> {
     const adapter = await this.#factory.connect()
+    const queryRaw = adapter.queryRaw.bind(adapter)
+    adapter.queryRaw = async (query) => {
+      const answer = await queryRaw(query)
+      for (const column of this.#chars.get(answer.rows) ?? []) {
+        answer.columnTypes[column] = ColumnTypeEnum.Character
+      }
+      return answer
+    }
     adapter.executeScript = async (script) => {
       try {
         await this.#pool.query(script)
@@ -79,6 +91,25 @@ class WholeScripts implements SqlMigrationAwareDriverAdapterFactory {
   connectToShadowDb(): Promise<SqlDriverAdapter> {
     return this.#factory.connectToShadowDb()
   }
+}
+
+/**
+ * Prisma's adapter refuses the catalogs' type "char" (18), in which the kinds of constraints come.
+ * Such columns pass it as text (25), and are noted here by the rows they belong to.
+ */
+function noteChars(pool: pg.Pool): WeakMap<object, number[]> {
+  const chars = new WeakMap<object, number[]>()
+  const query = pool.query
+  const value = async (...args: unknown[]): Promise<unknown> => {
+    const result: unknown = await Reflect.apply(query, pool, args)
+    if (!(result instanceof pg.Result)) return result
+    const columns = result.fields.flatMap((field, at) => (field.dataTypeID === 18 ? [at] : []))
+    for (const field of result.fields) if (field.dataTypeID === 18) field.dataTypeID = 25
+    chars.set(result.rows, columns)
+    return result
+  }
+  Object.defineProperty(pool, 'query', { value })
+  return chars
 }
 
 // Node has it; the compiler only knows it from the browser's library.

@@ -1,7 +1,13 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { TotalsReporter } from './test/support/totals-reporter.ts'
 
 export default defineConfig({
+  // The bundlers' entry of graphql, which Vite would take for our files, is another instance than
+  // the one that node gives to the libraries, and graphql refuses to mix two.
+  resolve: {
+    alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve('graphql')) }],
+  },
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],

@@ -1,0 +1,116 @@
+import { bindIPv4Reservation, unbindIPv4Reservation } from '../domain/reservations/bind.ts'
+import { deleteIPv4Reservation, updateIPv4Reservation } from '../domain/reservations/change.ts'
+import { createIPv4Reservation } from '../domain/reservations/create.ts'
+import { builder } from '../schema/builder.ts'
+import { requirePermission, scopeOf } from '../schema/context.ts'
+import * as inputs from '../schema/ipv4ReservationInputs.ts'
+import * as results from '../schema/ipv4ReservationResults.ts'
+import { GivenIds } from './givenIds.ts'
+
+builder.mutationFields((t) => ({
+  createIPv4Reservation: t.field({
+    type: results.CreateIPv4ReservationResult,
+    nullable: true,
+    description:
+      'Reserves a static IPv4 address in a region. It stays the same until the reservation is deleted.',
+    args: {
+      input: t.arg({
+        type: inputs.CreateIPv4ReservationInput,
+        required: true,
+        description: 'The reservation to create.',
+      }),
+    },
+    resolve: (_root, { input }, context) => {
+      requirePermission(context, 'ipv4reservations.create')
+      return createIPv4Reservation(context.store, scopeOf(context), input)
+    },
+  }),
+  updateIPv4Reservation: t.field({
+    type: results.UpdateIPv4ReservationResult,
+    nullable: true,
+    description: 'Changes an IPv4 reservation. What is not named is kept.',
+    args: {
+      input: t.arg({
+        type: inputs.UpdateIPv4ReservationInput,
+        required: true,
+        description: 'What to change.',
+      }),
+    },
+    resolve: async (_root, { input }, context) => {
+      requirePermission(context, 'ipv4reservations.update')
+      const ids = new GivenIds()
+      const id = ids.uuid('IPv4Reservation', input.id)
+      return ids.told(
+        await updateIPv4Reservation(context.store, scopeOf(context), { ...input, id }),
+      )
+    },
+  }),
+  deleteIPv4Reservation: t.field({
+    type: results.DeleteIPv4ReservationResult,
+    nullable: true,
+    description: 'Gives an IPv4 address back. It must not be bound.',
+    args: {
+      input: t.arg({
+        type: inputs.DeleteIPv4ReservationInput,
+        required: true,
+        description: 'Which one to delete.',
+      }),
+    },
+    resolve: async (_root, { input }, context) => {
+      requirePermission(context, 'ipv4reservations.delete')
+      const ids = new GivenIds()
+      const id = ids.uuid('IPv4Reservation', input.id)
+      return ids.told(
+        await deleteIPv4Reservation(context.store, scopeOf(context), { ...input, id }),
+      )
+    },
+  }),
+  bindIPv4Reservation: t.field({
+    type: results.BindIPv4ReservationResult,
+    nullable: true,
+    description:
+      'Makes a reserved IPv4 address an address of a load balancer. Binding it again to the same one changes nothing.',
+    args: {
+      input: t.arg({
+        type: inputs.BindIPv4ReservationInput,
+        required: true,
+        description: 'What to bind to what.',
+      }),
+    },
+    resolve: async (_root, { input }, context) => {
+      requirePermission(context, 'ipv4reservations.use', 'loadbalancers.update')
+      const ids = new GivenIds()
+      return ids.told(
+        await bindIPv4Reservation(context.store, scopeOf(context), {
+          ...input,
+          reservation: ids.uuid('IPv4Reservation', input.reservation),
+          loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+        }),
+      )
+    },
+  }),
+  unbindIPv4Reservation: t.field({
+    type: results.UnbindIPv4ReservationResult,
+    nullable: true,
+    description:
+      'Takes a reserved IPv4 address from a load balancer. The reservation keeps the address. One that another load balancer has by now is left alone.',
+    args: {
+      input: t.arg({
+        type: inputs.UnbindIPv4ReservationInput,
+        required: true,
+        description: 'What to take from what.',
+      }),
+    },
+    resolve: async (_root, { input }, context) => {
+      requirePermission(context, 'ipv4reservations.use', 'loadbalancers.update')
+      const ids = new GivenIds()
+      return ids.told(
+        await unbindIPv4Reservation(context.store, scopeOf(context), {
+          ...input,
+          reservation: ids.uuid('IPv4Reservation', input.reservation),
+          loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+        }),
+      )
+    },
+  }),
+}))

@@ -1,0 +1,88 @@
+import { CursorLost } from '../../domain/events/log.ts'
+import { listEvents } from '../../domain/events/read.ts'
+import type { EventRecord } from '../../domain/records.ts'
+import type { ChosenEvents } from '../../schema/changeEvent.ts'
+import type { Context } from '../../schema/context.ts'
+import { among } from '../../schema/loadBalancerFilter.ts'
+import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
+import { endable, within } from './iterate.ts'
+
+/** Silence after which a stream says that it is alive, in milliseconds. */
+const QUIET = 10_000
+
+/**
+ * The project's log as it grows. Its past isn't sent at first (`Query.events` shows it); whoever
+ * reads slowly is behind in the log, and nothing is kept for them.
+ */
+export function watchLog(
+  context: Context,
+  filter: ChosenEvents,
+  after: string | null,
+): AsyncGenerator<WatchEvent<EventRecord>> {
+  return endable(async function* (signal) {
+    let position = after ?? filter.since ?? (await context.log.head())
+    while (!signal.aborted) {
+      try {
+        yield* follow(context, filter, position, signal)
+        return
+      } catch (error) {
+        if (!(error instanceof CursorLost)) throw error
+        position = await context.log.head()
+        yield told(context, 'RESYNC', position, null)
+      }
+    }
+  })
+}
+
+async function* follow(
+  context: Context,
+  filter: ChosenEvents,
+  from: string,
+  signal: AbortSignal,
+): AsyncGenerator<WatchEvent<EventRecord>> {
+  const { clock, log, store, project } = context
+  const since = await listEvents(store, { project, filter: { since: from }, page: { first: 1 } })
+  const syncedBy = since.items[0]?.item.id
+  const batches = log.follow(from, signal)[Symbol.asyncIterator]()
+  try {
+    let position = from
+    if (syncedBy === undefined) yield told(context, 'SYNCED', position, null)
+    let quietSince = clock.now().getTime()
+    let pending = batches.next()
+    while (true) {
+      const next = await within(pending, QUIET - (clock.now().getTime() - quietSince), clock)
+      if (signal.aborted || next?.done === true) return
+      if (next === undefined) {
+        yield told(context, 'HEARTBEAT', position, null)
+        quietSince = clock.now().getTime()
+        continue
+      }
+      const { events } = next.value
+      const chosen = events.filter((event) => matches(event, project, filter))
+      for (const event of chosen) yield told(context, 'ADDED', event.cursor, event)
+      position = next.value.cursor
+      if (events.some(({ id }) => id === syncedBy)) yield told(context, 'SYNCED', position, null)
+      if (chosen.length > 0) quietSince = clock.now().getTime()
+      pending = batches.next()
+    }
+  } finally {
+    await batches.return?.()
+  }
+}
+
+function matches(event: EventRecord, project: string, { objectId, reason }: ChosenEvents): boolean {
+  return (
+    event.project === project &&
+    (objectId === undefined || event.objectId === objectId) &&
+    among(reason, event.reason)
+  )
+}
+
+function told(
+  { clock }: Context,
+  type: WatchEventType,
+  cursor: string,
+  event: EventRecord | null,
+): WatchEvent<EventRecord> {
+  return { type, cursor, at: clock.now().toISOString(), id: event?.id ?? null, object: event }
+}

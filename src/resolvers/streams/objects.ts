@@ -1,0 +1,85 @@
+/** The two kinds of objects that can be watched, as `watch` wants them told. */
+import type { Store } from '../../db/client.ts'
+import { type LoadBalancerFilter, listLoadBalancers } from '../../domain/loadBalancers/list.ts'
+import { readLoadBalancers } from '../../domain/loadBalancers/read.ts'
+import { type StoredLoadBalancer, toRecord } from '../../domain/loadBalancers/stored.ts'
+import type { LoadBalancerRecord, Page, ReservationRecord } from '../../domain/records.ts'
+import { regionOf } from '../../domain/regions.ts'
+import {
+  listReservations,
+  type ReservationFilter,
+  readReservations,
+} from '../../domain/reservations/read.ts'
+import type { Context } from '../../schema/context.ts'
+import { matchesReservation } from '../../schema/ipv4ReservationFilter.ts'
+import { matchesLoadBalancer } from '../../schema/loadBalancerFilter.ts'
+import { LARGEST_PAGE } from '../../schema/pages.ts'
+import type { Watched } from './watch.ts'
+
+/** The load balancers of the project that match. */
+export function loadBalancers(
+  { store, project }: Context,
+  filter: LoadBalancerFilter,
+): Watched<LoadBalancerRecord> {
+  return {
+    kind: 'LoadBalancer',
+    filtered: Object.keys(filter).length > 0,
+    matches: (record) => matchesLoadBalancer(filter, record),
+    list: () => allOf((page) => listLoadBalancers(store, { project, filter, page })),
+    read: (ids) => readLoadBalancers(store, { project, ids }),
+    last: (logged) => lastLoadBalancer(store, logged),
+  }
+}
+
+/** One load balancer; the stream ends at once where there is none. */
+export function oneLoadBalancer(
+  { store, project }: Context,
+  uuid: string,
+): Watched<LoadBalancerRecord> {
+  return {
+    kind: 'LoadBalancer',
+    only: uuid,
+    filtered: false,
+    matches: () => true,
+    async *list() {
+      yield [uuid]
+    },
+    read: (ids) => readLoadBalancers(store, { project, ids }),
+    last: (logged) => lastLoadBalancer(store, logged),
+  }
+}
+
+/** The IPv4 reservations of the project that match. */
+export function reservations(
+  { store, project }: Context,
+  filter: ReservationFilter,
+): Watched<ReservationRecord> {
+  return {
+    kind: 'IPv4Reservation',
+    filtered: Object.keys(filter).length > 0,
+    matches: (record) => matchesReservation(filter, record),
+    list: () => allOf((page) => listReservations(store, { project, filter, page })),
+    read: (ids) => readReservations(store, { project, ids }),
+    // Logged as the record that it was, by deleteIPv4Reservation.
+    last: async (logged) => logged as ReservationRecord,
+  }
+}
+
+/** Logged as it was stored, by finishDeletion. */
+async function lastLoadBalancer(store: Store, logged: unknown): Promise<LoadBalancerRecord> {
+  const stored = logged as StoredLoadBalancer
+  return toRecord(stored, await regionOf(store, stored.regionId))
+}
+
+type List = (page: { first: number; after?: string }) => Promise<Page<string>>
+
+/** A whole list, page after page. */
+async function* allOf(list: List): AsyncGenerator<string[]> {
+  let page = await list({ first: LARGEST_PAGE })
+  while (true) {
+    yield page.items.map(({ item }) => item)
+    const last = page.items.at(-1)
+    if (!page.hasNextPage || last === undefined) return
+    page = await list({ first: LARGEST_PAGE, after: last.cursor })
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Watching objects. The log of changes tells which objects to look at; what is sent is read anew,
+ * so whoever reads slowly gets the latest state of each object and skips what lay in between. The
+ * position in the log is taken before the snapshot is read: what happens meanwhile is in both, and
+ * versions tell that it has been sent.
+ */
+import { CursorLost, type LoggedEvent } from '../../domain/events/log.ts'
+import { listEvents } from '../../domain/events/read.ts'
+import type { EventRecord } from '../../domain/records.ts'
+import type { Context } from '../../schema/context.ts'
+import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
+import { endable, within } from './iterate.ts'
+
+/** Silence after which a stream says that it is alive, in milliseconds. */
+const QUIET = 10_000
+/** Objects read at once. */
+const CHUNK = 100
+/**
+ * The cursor in a snapshot but for its end: whoever comes back with it has a part only, and is
+ * sent everything anew.
+ */
+const INCOMPLETE = 'incomplete'
+
+type Versioned = { id: string; version: number }
+
+/** What is watched: the objects of one kind in the project that match. */
+export type Watched<T extends Versioned> = {
+  kind: EventRecord['objectKind']
+  /** Only the object with this UUID: then the stream ends with it. */
+  only?: string
+  /** Whether `matches` can say no. */
+  filtered: boolean
+  matches(record: T): boolean
+  /** The ids to begin with, page after page. */
+  list(): AsyncIterable<string[]>
+  /** Whole objects by id; those that are gone are left out. */
+  read(ids: string[]): Promise<Map<string, T>>
+  /** The object as it was last, from the event of its end. */
+  last(logged: unknown): Promise<T>
+}
+
+type Changed = {
+  /** Its first version is among the changes. */
+  created: boolean
+  /** The object in the event of its end. */
+  last: unknown
+}
+
+/** The stream of one subscription. `after`: a cursor to go on from, without a snapshot. */
+export function watch<T extends Versioned>(
+  context: Context,
+  watched: Watched<T>,
+  after: string | null,
+): AsyncGenerator<WatchEvent<T>> {
+  return endable((signal) => new Watch(context, watched, signal).run(after))
+}
+
+class Watch<T extends Versioned> {
+  readonly #context: Context
+  readonly #watched: Watched<T>
+  readonly #signal: AbortSignal
+  /** The version of each object as it was sent last. */
+  readonly #sent = new Map<string, number>()
+  /** Told as gone though they were never sent: once is enough. */
+  readonly #toldAway = new Set<string>()
+  /** Everything up to here has been sent. */
+  #position = ''
+  /** Continued from a cursor: the client has objects that we never sent. */
+  #resumed = false
+  /** The event after which the client knows all that there was when it came back. */
+  #syncedBy: string | undefined
+  #ended = false
+
+  constructor(context: Context, watched: Watched<T>, signal: AbortSignal) {
+    this.#context = context
+    this.#watched = watched
+    this.#signal = signal
+  }
+
+  async *run(after: string | null): AsyncGenerator<WatchEvent<T>> {
+    if (after === null) yield* this.#begin()
+    else if (after === INCOMPLETE) yield* this.#beginAnew()
+    else yield* this.#resume(after)
+    while (!this.#ended && !this.#signal.aborted) {
+      try {
+        yield* this.#follow()
+        return
+      } catch (error) {
+        if (!(error instanceof CursorLost)) throw error
+        yield* this.#beginAnew()
+      }
+    }
+  }
+
+  async *#begin(): AsyncGenerator<WatchEvent<T>> {
+    this.#position = await this.#context.log.head()
+    let waiting: T | undefined
+    for await (const ids of this.#watched.list()) {
+      for (const record of (await this.#watched.read(ids)).values()) {
+        if (!this.#watched.matches(record)) continue
+        if (waiting !== undefined) yield this.#event('ADDED', waiting.id, waiting, INCOMPLETE)
+        this.#sent.set(record.id, record.version)
+        waiting = record
+      }
+      if (this.#signal.aborted) return
+    }
+    if (waiting !== undefined) yield this.#event('ADDED', waiting.id, waiting)
+    yield this.#event('SYNCED', null, null)
+    // Ids are never used again, so what isn't there won't come.
+    if (this.#watched.only !== undefined && this.#sent.size === 0) this.#ended = true
+  }
+
+  async *#beginAnew(): AsyncGenerator<WatchEvent<T>> {
+    this.#sent.clear()
+    this.#toldAway.clear()
+    this.#resumed = false
+    this.#position = await this.#context.log.head()
+    yield this.#event('RESYNC', null, null, INCOMPLETE)
+    yield* this.#begin()
+  }
+
+  async *#resume(after: string): AsyncGenerator<WatchEvent<T>> {
+    const { store, project } = this.#context
+    const { only } = this.#watched
+    this.#position = after
+    this.#resumed = true
+    const newest = await listEvents(store, {
+      project,
+      filter: { since: after, ...(only === undefined ? {} : { objectId: only }) },
+      page: { first: 1 },
+    })
+    this.#syncedBy = newest.items[0]?.item.id
+    if (this.#syncedBy !== undefined) return
+    if (only !== undefined && !(await this.#watched.read([only])).has(only)) {
+      this.#ended = true
+      yield this.#event('DELETED', only, null)
+    } else {
+      yield this.#event('SYNCED', null, null)
+    }
+  }
+
+  async *#follow(): AsyncGenerator<WatchEvent<T>> {
+    const { clock, log } = this.#context
+    const batches = log.follow(this.#position, this.#signal)[Symbol.asyncIterator]()
+    try {
+      let quietSince = clock.now().getTime()
+      let pending = batches.next()
+      while (!this.#ended) {
+        const silent = clock.now().getTime() - quietSince
+        const next = await within(pending, QUIET - silent, clock)
+        if (this.#signal.aborted) return
+        if (next === undefined) {
+          yield this.#event('HEARTBEAT', null, null)
+          quietSince = clock.now().getTime()
+          continue
+        }
+        if (next.done === true) return
+        const events = await this.#told(next.value.events)
+        // Whoever comes back in the middle of a batch is sent all of it again.
+        for (const event of events.slice(0, -1)) yield event
+        this.#position = next.value.cursor
+        const last = events.at(-1)
+        if (last !== undefined) yield { ...last, cursor: this.#position }
+        const synced = next.value.events.some(({ id }) => id === this.#syncedBy)
+        if (synced && !this.#ended) yield this.#event('SYNCED', null, null)
+        if (synced || last !== undefined) quietSince = clock.now().getTime()
+        pending = batches.next()
+      }
+    } finally {
+      await batches.return?.()
+    }
+  }
+
+  /** What a batch of changes means to this client. */
+  async #told(events: readonly LoggedEvent[]): Promise<WatchEvent<T>[]> {
+    const { kind, only } = this.#watched
+    const changed = new Map<string, Changed>()
+    for (const { objectKind, objectId, project, version, object } of events) {
+      if (objectKind !== kind || project !== this.#context.project) continue
+      if (only !== undefined && objectId !== only) continue
+      if (version <= (this.#sent.get(objectId) ?? 0)) continue
+      const created = version === 1 || (changed.get(objectId)?.created ?? false)
+      changed.set(objectId, { created, last: object ?? null })
+    }
+    const ids = [...changed.keys()]
+    const told: WatchEvent<T>[] = []
+    for (let start = 0; start < ids.length; start += CHUNK) {
+      const chunk = ids.slice(start, start + CHUNK)
+      const found = await this.#watched.read(chunk)
+      for (const id of chunk) {
+        const event = await this.#compare(id, found.get(id), changed.get(id))
+        if (event !== undefined) told.push(event)
+      }
+    }
+    return told
+  }
+
+  async #compare(
+    id: string,
+    now: T | undefined,
+    changed: Changed | undefined,
+  ): Promise<WatchEvent<T> | undefined> {
+    const before = this.#sent.get(id)
+    const created = changed?.created ?? false
+    if (now !== undefined && this.#watched.matches(now)) {
+      if (now.version <= (before ?? 0)) return undefined
+      this.#sent.set(id, now.version)
+      this.#toldAway.delete(id)
+      const had = before !== undefined || (this.#resumed && !created && !this.#watched.filtered)
+      return this.#event(had ? 'MODIFIED' : 'ADDED', id, now)
+    }
+    // Gone, but the event of its end is yet to come.
+    if (now === undefined && changed?.last == null) return undefined
+    if (before === undefined && !this.#mayHave(id, created)) return undefined
+    this.#sent.delete(id)
+    this.#toldAway.add(id)
+    if (now !== undefined) return this.#event('LEFT', id, now)
+    this.#ended = this.#watched.only !== undefined
+    return this.#event('DELETED', id, await this.#watched.last(changed?.last))
+  }
+
+  /** Whether the client may have got it before it came back. */
+  #mayHave(id: string, created: boolean): boolean {
+    return this.#resumed && !created && !this.#toldAway.has(id)
+  }
+
+  #event(
+    type: WatchEventType,
+    id: string | null,
+    object: T | null,
+    cursor = this.#position,
+  ): WatchEvent<T> {
+    return { type, cursor, at: this.#context.clock.now().toISOString(), id, object }
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * What ends a request instead of being part of its answer: top-level errors, told apart by
+ * `extensions.code` alone. What a caller of a mutation can act on is a refusal (errors.ts) instead.
+ */
+import { GraphQLError } from 'graphql'
+
+/** The only codes that clients ever see. */
+export const CODES = [
+  'UNAUTHENTICATED',
+  'FORBIDDEN',
+  'NOT_FOUND',
+  'BAD_USER_INPUT',
+  'TOO_MANY_REQUESTS',
+  'INTERNAL_SERVER_ERROR',
+] as const
+export type Code = (typeof CODES)[number]
+
+const failure = (code: Code, message: string, status?: number) =>
+  new GraphQLError(message, {
+    extensions: { code, ...(status === undefined ? {} : { http: { status } }) },
+  })
+
+/** The query itself, or a value in it, can't be used. */
+export const badUserInput = (message: string) => failure('BAD_USER_INPUT', message)
+/** Nobody is known to be calling. */
+export const unauthenticated = (message: string) => failure('UNAUTHENTICATED', message, 401)
+/** The caller is known and may not do this. */
+export const forbidden = (message: string) => failure('FORBIDDEN', message)
+/** The project in the path isn't one. */
+export const unknownProject = (project: string) =>
+  failure('NOT_FOUND', `There is no project "${project}".`, 404)

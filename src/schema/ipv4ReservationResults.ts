@@ -1,0 +1,126 @@
+import type { LoadBalancerRecord, ReservationRecord } from '../domain/records.ts'
+import { builder } from './builder.ts'
+import * as errors from './errors.ts'
+import { IPv4Reservation } from './ipv4Reservation.ts'
+import { LoadBalancer } from './loadBalancer.ts'
+import { resultUnion } from './result.ts'
+
+export type ReservationPayload = { reservation: ReservationRecord }
+export type BindingPayload = ReservationPayload & { loadBalancer: LoadBalancerRecord }
+
+const payload = (
+  name: `${'Create' | 'Update' | 'Delete'}IPv4ReservationPayload`,
+  description: string,
+  which: string,
+) =>
+  builder.objectRef<ReservationPayload>(name).implement({
+    description,
+    fields: (t) => ({
+      reservation: t.expose('reservation', {
+        type: IPv4Reservation,
+        nullable: true,
+        description: which,
+      }),
+    }),
+  })
+
+const bindingPayload = (name: `${'Bind' | 'Unbind'}IPv4ReservationPayload`, description: string) =>
+  builder.objectRef<BindingPayload>(name).implement({
+    description,
+    fields: (t) => ({
+      reservation: t.expose('reservation', {
+        type: IPv4Reservation,
+        nullable: true,
+        description: 'The reservation after the change.',
+      }),
+      loadBalancer: t.expose('loadBalancer', {
+        type: LoadBalancer,
+        nullable: true,
+        description: 'The load balancer after the change.',
+      }),
+    }),
+  })
+
+export const CreateIPv4ReservationResult = resultUnion(
+  'CreateIPv4ReservationResult',
+  payload(
+    'CreateIPv4ReservationPayload',
+    'The address is reserved.',
+    'The reservation, with its address.',
+  ),
+  [
+    errors.ValidationFailed,
+    errors.NotFound,
+    errors.NotReleased,
+    errors.NameTaken,
+    errors.IdempotencyKeyReused,
+    errors.QuotaExceeded,
+    errors.PoolExhausted,
+    errors.Refused,
+  ],
+)
+
+export const UpdateIPv4ReservationResult = resultUnion(
+  'UpdateIPv4ReservationResult',
+  payload(
+    'UpdateIPv4ReservationPayload',
+    'The change was accepted.',
+    'The reservation after the change.',
+  ),
+  [
+    errors.ValidationFailed,
+    errors.NotFound,
+    errors.NotReleased,
+    errors.NameTaken,
+    errors.GenerationConflict,
+    errors.Refused,
+  ],
+)
+
+export const DeleteIPv4ReservationResult = resultUnion(
+  'DeleteIPv4ReservationResult',
+  payload(
+    'DeleteIPv4ReservationPayload',
+    'The reservation is gone, and its address with it.',
+    'The reservation as it was last.',
+  ),
+  [
+    errors.NotFound,
+    errors.NotReleased,
+    errors.GenerationConflict,
+    errors.DeletionProtected,
+    errors.ReservationInUse,
+    errors.Refused,
+  ],
+)
+
+export const BindIPv4ReservationResult = resultUnion(
+  'BindIPv4ReservationResult',
+  bindingPayload('BindIPv4ReservationPayload', 'The address is bound to the load balancer.'),
+  [
+    errors.ValidationFailed,
+    errors.NotFound,
+    errors.NotReleased,
+    errors.RegionMismatch,
+    errors.ReservationInUse,
+    errors.GenerationConflict,
+    errors.QuotaExceeded,
+    errors.BeingDeleted,
+    errors.Refused,
+  ],
+)
+
+export const UnbindIPv4ReservationResult = resultUnion(
+  'UnbindIPv4ReservationResult',
+  bindingPayload(
+    'UnbindIPv4ReservationPayload',
+    'The load balancer does not have the address any more; the reservation keeps it.',
+  ),
+  [
+    errors.NotFound,
+    errors.NotReleased,
+    errors.StaleHolder,
+    errors.GenerationConflict,
+    errors.Refused,
+  ],
+)

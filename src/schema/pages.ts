@@ -1,0 +1,104 @@
+/** Paging by Relay's rules, the same for every list. */
+import type { ArgBuilder } from '@pothos/core'
+import type { Page } from '../domain/records.ts'
+import type { BuilderTypes } from './builder.ts'
+import { badUserInput } from './failures.ts'
+
+export const DEFAULT_PAGE = 20
+export const LARGEST_PAGE = 100
+
+/** What to answer, once checked: exactly one of first and last. */
+export type PageRequest = { first?: number; after?: string; last?: number; before?: string }
+
+export type PageArgs = {
+  first?: number | null | undefined
+  after?: string | null | undefined
+  last?: number | null | undefined
+  before?: string | null | undefined
+}
+
+type Total = () => Promise<number> | number
+
+/** The four arguments of every list. */
+export function pageArgs(arg: ArgBuilder<BuilderTypes>) {
+  return {
+    first: arg.int({
+      description: `How many from the start of the list, 0 to ${LARGEST_PAGE}; ${DEFAULT_PAGE} where neither first nor last is given.`,
+    }),
+    after: arg.string({ description: 'Only what comes after this cursor.' }),
+    last: arg.int({
+      description: `How many from the end of the list, 0 to ${LARGEST_PAGE}. Not together with first.`,
+    }),
+    before: arg.string({ description: 'Only what comes before this cursor.' }),
+  }
+}
+
+/** Checks the arguments of a list; anything Relay doesn't allow is the caller's mistake. */
+export function pageRequest(args: PageArgs): PageRequest {
+  const { first, last } = args
+  if (first != null && last != null) throw badUserInput('Give either first or last, not both.')
+  for (const [name, value] of Object.entries({ first, last })) {
+    if (value != null && (value < 0 || value > LARGEST_PAGE)) {
+      throw badUserInput(`${name} is ${value}; it goes from 0 to ${LARGEST_PAGE}.`)
+    }
+  }
+  return {
+    ...(last == null ? { first: first ?? DEFAULT_PAGE } : { last }),
+    ...(args.after == null ? {} : { after: args.after }),
+    ...(args.before == null ? {} : { before: args.before }),
+  }
+}
+
+/** A page as the graph shows it. The total is only counted when somebody asks for it. */
+export function connection<T>(page: Page<T>, total: Total | null) {
+  const edges = page.items.map(({ cursor, item }) => ({ cursor, node: item }))
+  return {
+    edges,
+    pageInfo: {
+      hasNextPage: page.hasNextPage,
+      hasPreviousPage: page.hasPreviousPage,
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+    },
+    total,
+  }
+}
+
+/** A page of ids with the objects read for them; what vanished in between is left out. */
+export async function connectionOf<T>(
+  listed: Promise<Page<string>>,
+  read: (ids: string[]) => Promise<(T | null)[]>,
+  total: Total | null,
+) {
+  const page = await listed
+  const found = await read(page.items.map(({ item }) => item))
+  const items = page.items.flatMap(({ cursor }, index) => {
+    const item = found[index]
+    return item == null ? [] : [{ cursor, item }]
+  })
+  return connection({ ...page, items }, total)
+}
+
+/** A page of a list that is in memory. A cursor that no longer names an item stands for the start (or, as `before`, the end). */
+export function pageOfList<T>(
+  list: readonly T[],
+  { first, after, last, before }: PageRequest,
+  cursorOf: (item: T) => string,
+): Page<T> {
+  const from = after === undefined ? 0 : list.findIndex((item) => cursorOf(item) === after) + 1
+  const end = before === undefined ? -1 : list.findIndex((item) => cursorOf(item) === before)
+  const to = Math.max(from, end === -1 ? list.length : end)
+  const start = last === undefined ? from : Math.max(from, to - last)
+  const stop = first === undefined ? to : Math.min(to, from + first)
+  return {
+    items: list.slice(start, stop).map((item) => ({ cursor: cursorOf(item), item })),
+    hasNextPage: stop < list.length,
+    hasPreviousPage: start > 0,
+  }
+}
+
+/** The resolver of `totalCount`. */
+export function total(list: { total: Total | null }): Promise<number> | number {
+  if (list.total === null) throw new Error('a list that is not counted has no totalCount')
+  return list.total()
+}

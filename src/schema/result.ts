@@ -1,0 +1,19 @@
+import type { ObjectRef } from '@pothos/core'
+import { Refusal } from '../domain/refusals.ts'
+import { type BuilderTypes, builder } from './builder.ts'
+import { typeOfRefusal } from './errors.ts'
+
+/**
+ * What a mutation answers: its payload, or one of its refusals. Unions are closed, since generated
+ * clients break on a member that they don't know: a refusal that isn't listed is a bug.
+ */
+export function resultUnion<
+  Payload extends object,
+  Refs extends readonly ObjectRef<BuilderTypes, Refusal>[],
+>(name: `${string}Result`, payload: ObjectRef<BuilderTypes, Payload>, errors: Refs) {
+  return builder.unionType(name, {
+    description: `What the change came to: ${payload.name} when it was accepted, else why it was refused.`,
+    types: [payload, ...errors],
+    resolveType: (value) => (value instanceof Refusal ? typeOfRefusal(value) : payload.name),
+  })
+}

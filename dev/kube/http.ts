@@ -22,7 +22,11 @@ export type HttpOptions = {
   freshWaitMs: number
   /** True: storage isn't ready after a start, object requests are told to come again. */
   initializing: () => boolean
+  before: ((request: Asked) => Promise<'reset' | undefined> | undefined) | undefined
 }
+
+/** A request on objects before it is carried out. */
+export type Asked = { method: string; path: string; watch: boolean }
 
 /** Answers requests to one API server. */
 export class HttpFace {
@@ -83,6 +87,15 @@ export class HttpFace {
       const message = 'storage is (re)initializing'
       const parts = { code: 429, reason: 'TooManyRequests', message, retryAfterSeconds: 1 }
       return sendRefusal(response, new Refusal(parts))
+    }
+    const asked = {
+      method: request.method ?? '',
+      path: (request.url ?? '').split('?')[0] ?? '',
+      watch: isTrue(query.get('watch')),
+    }
+    if ((await this.#options.before?.(asked)) === 'reset') {
+      request.socket.destroy()
+      return
     }
     const across = target.definition.namespaced && target.namespace === ''
     if (across && request.method !== 'GET') return sendFound(response, undefined)

@@ -8,6 +8,7 @@ import { Api } from './api.ts'
 import { crdProblems } from './crd-check.ts'
 import { DataFile, type Kept, readKept } from './datafile.ts'
 import { CRDS, NAMESPACES } from './definition.ts'
+import type { Asked } from './http.ts'
 import { HttpFace } from './http.ts'
 import type { JsonObject } from './json.ts'
 import { isObject, metadataOf, textAt } from './json.ts'
@@ -35,6 +36,11 @@ export type ApiServerOptions = {
   freshWaitMs?: number
   /** This long after the start object requests answer 429 (0 ms). */
   initializingMs?: number
+  /**
+   * Asked before each request on objects is carried out: a promise makes the server slow, one of
+   * 'reset' breaks the connection without an answer.
+   */
+  before?: (request: Asked) => Promise<'reset' | undefined> | undefined
   now?: () => Date
   /** Told when contents can't be written; without it that ends the process. */
   failed?: (error: Error) => void
@@ -104,6 +110,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const face = new HttpFace(api, {
     tokens: new Set([credentials.token, ...(options.tokens ?? [])]),
     freshWaitMs: options.freshWaitMs ?? 3_000,
+    before: options.before,
     initializing: () => performance.now() - startedAt < (options.initializingMs ?? 0),
   })
   const server = createServer(

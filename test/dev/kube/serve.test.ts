@@ -213,6 +213,28 @@ describe('a server with a data file', () => {
     }
   })
 
+  test('answers late, or not at all, where it is told to', async () => {
+    const held = Promise.withResolvers<undefined>()
+    const client = await startClient({
+      before: ({ method, path }) =>
+        method === 'DELETE'
+          ? held.promise
+          : path.endsWith('/broken')
+            ? Promise.resolve('reset')
+            : undefined,
+    })
+    try {
+      await client.apply(`${RULES}/late`, rule('late'))
+      const late = client.call('DELETE', `${RULES}/late`)
+      expect((await client.get(`${RULES}/late`)).code).toBe(200)
+      held.resolve(undefined)
+      expect((await late).code).toBe(200)
+      await expect(client.get(`${RULES}/broken`)).rejects.toThrow()
+    } finally {
+      await client.close()
+    }
+  })
+
   test('asks to come again while storage gets ready', async () => {
     const client = new Client(await startApiServer({ crds: [], initializingMs: 60_000 }))
     try {

@@ -32,10 +32,12 @@ const GRACE_MS = 10_000
 const RELIST_MS = 600_000
 /** A relist that was not accepted is looked at again sooner, then ever less often. */
 const REFUSED_RELIST_MS = 30_000
-/** A watch that held this long shows that the server is well: the next failure is a first one. */
+/** A watch that held this long, or told anything, shows a server at work: the next failure is a first. */
 const HELD_MS = 10_000
-/** A watch that ends sooner, even orderly, is resumed with a back-off. */
+/** A watch that ends sooner, though orderly, is resumed with a back-off … */
 const SHORT_MS = 1_000
+/** … which grows up to that of the fourth failure, 2 s: a proxy that cuts watches short hides nothing. */
+const SHORT_ENDS = 4
 
 /** Lists, then watches, again and again until closed. */
 export class ListWatch<T extends KubeObject> implements Follow<T> {
@@ -54,6 +56,7 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
   #relistAt = 0
   #refusals = 0
   #failures = 0
+  #shortEnds = 0
   #failing = false
   /** No watch from this list has been seen to work yet. */
   #unproven = false
@@ -162,16 +165,29 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
       signal.removeEventListener('abort', abort)
       if (clock.now() - startedAt >= HELD_MS) this.#failures = 0
     }
-    if (expired) this.#mustList = true
-    // A list whose version is too old at once, or an answer that ends at once: not in a tight loop.
-    const idle = clock.now() - startedAt < SHORT_MS
-    if (expired ? this.#unproven : idle) await this.#pause(undefined, signal)
-    if (!expired) this.#unproven = false
+    if (expired) await this.#relist(signal)
+    else await this.#resume(clock.now() - startedAt, signal)
+  }
+
+  /** The version is too old. At once so for a fresh list: then not in a tight loop. */
+  async #relist(signal: AbortSignal): Promise<void> {
+    this.#mustList = true
+    if (!this.#unproven) return
+    this.#failures += 1
+    await this.#pause(this.#failures, undefined, signal)
+  }
+
+  async #resume(lastedMs: number, signal: AbortSignal): Promise<void> {
+    this.#unproven = false
+    this.#shortEnds = lastedMs < SHORT_MS ? Math.min(SHORT_ENDS, this.#shortEnds + 1) : 0
+    if (this.#shortEnds > 0) await this.#pause(this.#shortEnds, undefined, signal)
   }
 
   #take(event: WatchEvent<T>): void {
     if (event.type === 'ERROR') throw event.failure
     this.#unproven = false
+    this.#failures = 0
+    this.#shortEnds = 0
     if (event.type === 'BOOKMARK') this.#known.sawVersion(event.resourceVersion)
     else this.#known.takeEvent(event.type, event.object)
   }
@@ -180,14 +196,14 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
     const failure = error instanceof Error ? error : new Error(String(error))
     this.#failing = true
     this.#tell(() => this.#handler.failing?.(failure))
-    await this.#pause(failure, signal)
+    this.#failures += 1
+    const asked = failure instanceof ApiFailure ? failure.retryAfterSeconds : undefined
+    await this.#pause(this.#failures, asked, signal)
   }
 
-  async #pause(failure: Error | undefined, signal: AbortSignal): Promise<void> {
-    this.#failures += 1
+  #pause(failures: number, seconds: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options
-    const asked = failure instanceof ApiFailure ? failure.retryAfterSeconds : undefined
-    await clock.sleep(retryDelay(this.#failures, random, asked), signal)
+    return clock.sleep(retryDelay(failures, random, seconds), signal)
   }
 
   #works(): void {

@@ -269,11 +269,21 @@ test('a server that says when to come back is not asked before', async () => {
   ])
 })
 
-test('watches that end at once do not become a storm', async () => {
+test('watches that end at once become neither a storm nor a standstill', async () => {
   const { clock, watch } = await follow({ lists: [listOf(1)], watches: [endedWatch()] })
   const began = clock.now()
-  await watch(9)
-  expect(clock.now() - began).toBeGreaterThan(10_000)
+  await watch(20)
+  expect(clock.now() - began).toBeGreaterThan(15_000)
+  expect(Math.max(...clock.pauses)).toBeLessThanOrEqual(2_000)
+})
+
+test('a watch that told something before it ended is resumed almost at once', async () => {
+  const { clock, watch } = await follow({
+    lists: [listOf(1)],
+    watches: [endedWatch(), endedWatch(), endedWatch(line('ADDED', rule('a', 2))), silent],
+  })
+  await watch(4)
+  expect(clock.pauses.at(-1)).toBeLessThanOrEqual(100)
 })
 
 test('another object by the same name is told as removed, then added', async () => {

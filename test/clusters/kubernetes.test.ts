@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { connect as connectTo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readCapabilities } from '../../src/clusters/capabilities.ts'
@@ -386,4 +389,70 @@ test('a cluster whose credentials come from a program gets its token', async () 
     { user: { exec: { ...exec, command: `${program}-not` } } },
   )
   await expect(broken.apply(NETWORK_RULES, rule('a'))).rejects.toBeInstanceOf(Unreachable)
+})
+
+test('closing also ends calls under way with credentials of before', async () => {
+  const server = await serve(() => undefined)
+  const cluster = await connect(server, {}, { user: { token: 'old' } })
+  const calls = [expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)]
+  await server.received(1)
+  cluster.use(await contextOf({ server: server.url, user: { token: 'new' } }))
+  calls.push(expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable))
+  await server.received(2)
+  await cluster.close()
+  await Promise.all(calls)
+  await Promise.all(server.calls.map(({ gone }) => gone))
+})
+
+test('a server at an IPv6 address is reached', async () => {
+  const ca = await Authority.create('ca')
+  const tls = await ca.issue('s', { ip: ['::1'] })
+  const server = await ScriptedServer.start(
+    ({ answer }) => json(answer, 200, rule('a')),
+    tls,
+    '::1',
+  )
+  onTestFinished(() => server.close())
+  const cluster = await connect(
+    { url: `https://[::1]:${server.port}` },
+    {},
+    {
+      cluster: { 'certificate-authority-data': base64(ca.cert) },
+    },
+  )
+  expect((await cluster.apply(NETWORK_RULES, rule('a'))).metadata.name).toBe('a')
+})
+
+test('a cluster behind a proxy is reached through it', async () => {
+  const ca = await Authority.create('ca')
+  const tls = await ca.issue('s', { ip: ['127.0.0.1'] })
+  const server = await ScriptedServer.start(({ answer }) => json(answer, 200, rule('a')), tls)
+  onTestFinished(() => server.close())
+  const asked: string[] = []
+  const proxy = createServer()
+  proxy.on('connect', (request, socket) => {
+    asked.push(request.url ?? '')
+    const through = connectTo(server.port, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      through.pipe(socket).pipe(through)
+    })
+    for (const end of [through, socket]) end.on('error', () => undefined)
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  onTestFinished(() => void proxy.close())
+  const address = proxy.address()
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
+  const cluster = await connect(
+    server,
+    {},
+    {
+      cluster: {
+        'certificate-authority-data': base64(ca.cert),
+        'proxy-url': `http://127.0.0.1:${address.port}`,
+      },
+    },
+  )
+  expect((await cluster.apply(NETWORK_RULES, rule('a'))).metadata.name).toBe('a')
+  expect(asked).toEqual([`127.0.0.1:${server.port}`])
 })

@@ -48,12 +48,16 @@ export class ScriptedServer {
     })
   }
 
-  static async start(handle: Handler, tls?: Pem & { ca?: string }): Promise<ScriptedServer> {
+  static async start(
+    handle: Handler,
+    tls?: Pem & { ca?: string },
+    host = '127.0.0.1',
+  ): Promise<ScriptedServer> {
     const server = new ScriptedServer(
       handle,
       tls && { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: false },
     )
-    server.#server.listen(0, '127.0.0.1')
+    server.#server.listen(0, host)
     await once(server.#server, 'listening')
     return server
   }

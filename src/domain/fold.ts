@@ -16,7 +16,8 @@ export type { FoldBackend, FoldInput, FoldPlacement } from './folding/input.ts'
  * Folds the reports of all clusters into one status. With its own answer as `previous` it answers
  * the same again, so that nothing is written and no event follows where nothing changed.
  */
-export const fold = (input: FoldInput): Status => {
+export const fold = (unordered: FoldInput): Status => {
+  const input = inOrder(unordered)
   const { loadBalancer, backends, addresses } = input
   const observedGeneration = settledGeneration(input)
   const before = input.previous ?? statusAtCreation(input)
@@ -101,6 +102,12 @@ export const fold = (input: FoldInput): Status => {
     ),
   }
 }
+
+/** The same clusters in another order are the same answer. */
+const inOrder = (input: FoldInput): FoldInput => ({
+  ...input,
+  placements: input.placements?.toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1)) ?? null,
+})
 
 /** The phase of a load balancer of which nothing has been reported yet. */
 export const phaseAtCreation = (enabledBackends: number): Phase =>

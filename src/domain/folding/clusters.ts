@@ -54,7 +54,8 @@ export const provisioning = (placement: FoldPlacement, input: FoldInput): Word =
       : [],
   )
   const words = [report.cluster, ...findings].map((each) => wordOf(each, placement, input))
-  return firstAgainst(words) ?? onItsWay
+  const against = firstAgainst(words)
+  return against && against.reason !== 'Withdrawing' ? against : onItsWay
 }
 
 /** What speaks most against it: a plain no, then what is on its way, then what nobody knows. */

@@ -1,0 +1,487 @@
+import { describe, expect, test } from 'vitest'
+import { type FoldInput, fold } from '../../src/domain/fold.ts'
+import type { Phase } from '../../src/domain/status.ts'
+import { found } from '../../src/rules/findings.ts'
+import type { SessionAffinity } from '../../src/rules/wanted.ts'
+import {
+  backend,
+  backendReport,
+  CREATED,
+  doubtful,
+  failing,
+  IPV4_VIP,
+  input,
+  LATER,
+  NOW,
+  placement,
+  report,
+  said,
+  says,
+  VIP,
+  vipReport,
+  vipSaying,
+  withHealth,
+  withIPv4,
+} from './folding.ts'
+
+type Row = [what: string, given: FoldInput, phase: Phase, ready: string]
+
+const { loadBalancer } = input()
+const served = fold(input())
+const asking = (affinity: SessionAffinity) => ({ ...loadBalancer, sessionAffinity: affinity })
+const unsettled = { settledGeneration: 0 }
+const down = { unreachableSince: CREATED }
+
+const rows: Row[] = [
+  [
+    'nothing is settled and nothing reported',
+    input({ placements: [placement('a', { ...unsettled, report: null })] }),
+    'PENDING',
+    'FALSE Progressing',
+  ],
+  [
+    'nothing is settled yet and the first thing is in the way',
+    input({ placements: [placement('a', { ...unsettled, report: failing('NoGateway') })] }),
+    'PENDING',
+    'FALSE NoGateway',
+  ],
+  [
+    'nothing is settled yet and the cluster does not answer',
+    input({ placements: [placement('a', { ...unsettled, ...down, report: null })] }),
+    'PENDING',
+    'FALSE ClusterUnreachable',
+  ],
+  ['it is settled and healthy everywhere', input(), 'ACTIVE', 'TRUE Serving'],
+  [
+    'a later change is on its way',
+    input({
+      loadBalancer: { ...loadBalancer, generation: 4, rulesGeneration: 4 },
+      placements: [placement('a', { asked: 6 }), placement('b', { settledGeneration: 4 })],
+      previous: served,
+    }),
+    'ACTIVE',
+    'TRUE Serving',
+  ],
+  [
+    'a backend is unhealthy',
+    input({ backends: [backend(1), withHealth(2, 'UNHEALTHY')] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'a backend is not known',
+    input({ backends: [backend(1), backend(2, { knownIn: [] })] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'a backend is kept out by an older one on its node',
+    input({
+      backends: [backend(1), backend(2, { knownIn: ['a'] })],
+      placements: [
+        placement('a', {
+          report: report({
+            backends: {
+              'backend-1': backendReport(),
+              'backend-2': backendReport({
+                serving: false,
+                placed: found('FALSE', 'NodeConflict', 'Taken.'),
+              }),
+            },
+          }),
+        }),
+      ],
+    }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'a backend lives in a cordoned cluster',
+    input({ backends: [backend(1), backend(2, { knownIn: ['c'], cordonedIn: ['c'] })] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'all backends are unhealthy, so all serve',
+    input({ backends: [withHealth(1, 'UNHEALTHY'), withHealth(2, 'UNHEALTHY')] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'one of several clusters does not answer',
+    input({ placements: [placement('a'), placement('b', down)] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'one of several clusters is in doubt',
+    input({ placements: [placement('a'), placement('b', { report: doubtful() })] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'one of several clusters has failed',
+    input({ placements: [placement('a'), placement('b', { report: failing('NotAdvertised') })] }),
+    'DEGRADED',
+    'TRUE Serving',
+  ],
+  [
+    'IPv4 is not served while IPv6 is',
+    withIPv4({
+      placements: [
+        placement('a', {
+          report: report({
+            vips: {
+              [VIP]: vipReport(),
+              [IPV4_VIP]: vipSaying('AddressFamilyNotServed', false),
+            },
+          }),
+        }),
+      ],
+    }),
+    'ACTIVE',
+    'TRUE Serving',
+  ],
+  [
+    'an IPv4 backend is left out where IPv4 is not served',
+    input({
+      backends: [backend(1), backend(2, { knownIn: ['a'] })],
+      placements: [
+        placement('a', {
+          report: report({
+            backends: {
+              'backend-1': backendReport(),
+              'backend-2': backendReport({
+                serving: false,
+                placed: found('FALSE', 'AddressFamilyNotServed', 'IPv4.'),
+              }),
+            },
+          }),
+        }),
+      ],
+    }),
+    'ACTIVE',
+    'TRUE Serving',
+  ],
+  [
+    'the affinity cannot be kept',
+    input({
+      loadBalancer: asking('CLIENT_IP'),
+      placements: [
+        placement('a', {
+          report: report({ affinity: found('FALSE', 'AffinityNotSupported', 'No field.') }),
+        }),
+      ],
+    }),
+    'ACTIVE',
+    'TRUE Serving',
+  ],
+  [
+    'no backend is enabled',
+    input({ backends: [backend(1, { adminState: 'DISABLED' })], placements: [] }),
+    'IDLE',
+    'FALSE NoBackends',
+  ],
+  ['there is no backend', input({ backends: [], placements: [] }), 'IDLE', 'FALSE NoBackends'],
+  [
+    'no enabled backend is known, before it ever served',
+    input({ backends: [backend(1, { knownIn: [] })], placements: [] }),
+    'PENDING',
+    'FALSE AddressUnknown',
+  ],
+  [
+    'no enabled backend is known any more',
+    input({ backends: [backend(1, { knownIn: [] })], placements: [], previous: served }),
+    'DEGRADED',
+    'FALSE AddressUnknown',
+  ],
+  [
+    'every cluster reported and said no',
+    input({
+      placements: [
+        placement('a', { report: failing('NotAdvertised') }),
+        placement('b', { report: failing('NoGateway') }),
+      ],
+    }),
+    'FAILED',
+    'FALSE NotAdvertised',
+  ],
+  [
+    'no cluster serves it, but one does not answer',
+    input({
+      placements: [placement('a', { report: failing('NotAdvertised') }), placement('b', down)],
+    }),
+    'DEGRADED',
+    'UNKNOWN ClusterUnreachable',
+  ],
+  [
+    'the only cluster does not answer',
+    input({ placements: [placement('a', down)] }),
+    'DEGRADED',
+    'UNKNOWN ClusterUnreachable',
+  ],
+  [
+    'the only gateway is degraded',
+    input({ placements: [placement('a', { report: doubtful() })] }),
+    'DEGRADED',
+    'UNKNOWN EngineDegraded',
+  ],
+  [
+    'its first backend was just added',
+    input({
+      loadBalancer: { ...loadBalancer, generation: 4, rulesGeneration: 4 },
+      placements: [placement('a', { ...unsettled, report: null })],
+      previous: fold(input({ backends: [], placements: [] })),
+    }),
+    'PENDING',
+    'FALSE Progressing',
+  ],
+  [
+    'deletion was asked',
+    input({ loadBalancer: { ...loadBalancer, deleting: true } }),
+    'DELETING',
+    'FALSE Deleting',
+  ],
+  [
+    'an IPv4 address was just bound',
+    withIPv4({
+      loadBalancer: { ...loadBalancer, generation: 4, rulesGeneration: 4 },
+      placements: [
+        placement('a', {
+          report: report({
+            inEffect: false,
+            vips: { [VIP]: vipReport(), [IPV4_VIP]: vipSaying('Progressing') },
+          }),
+        }),
+      ],
+      previous: served,
+    }),
+    'ACTIVE',
+    'TRUE Serving',
+  ],
+  [
+    'an address that was served no longer is, though another one is',
+    withIPv4({
+      placements: [
+        placement('a', {
+          report: report({
+            inEffect: false,
+            vips: { [VIP]: vipReport(), [IPV4_VIP]: vipSaying('NotAdvertised') },
+          }),
+        }),
+      ],
+      previous: served,
+    }),
+    'DEGRADED',
+    'FALSE NotAdvertised',
+  ],
+]
+
+describe('phase and readiness where', () => {
+  test.each(rows)('%s', (_, given, phase, ready) => {
+    const status = fold(given)
+    expect([status.phase, says(status, 'Ready')]).toEqual([phase, ready])
+    expect(fold({ ...given, previous: status, now: LATER })).toEqual(status)
+  })
+})
+
+describe('observedGeneration', () => {
+  const later = { ...loadBalancer, generation: 4, rulesGeneration: 4 }
+
+  test('is 0 until every cluster has settled once', () => {
+    const placements = [placement('a'), placement('b', unsettled)]
+    expect(fold(input({ placements })).observedGeneration).toBe(0)
+    expect(fold(input()).observedGeneration).toBe(3)
+  })
+
+  test('waits for the last cluster, and is never lowered', () => {
+    const waiting = input({
+      loadBalancer: later,
+      placements: [placement('a', { settledGeneration: 4 }), placement('b')],
+      previous: served,
+    })
+    expect(fold(waiting).observedGeneration).toBe(3)
+    const placements = ['a', 'b'].map((name) => placement(name, { settledGeneration: 4 }))
+    const status = fold({ ...waiting, placements })
+    expect(status.observedGeneration).toBe(4)
+    expect(status.conditions.every((each) => each.observedGeneration === 4)).toBe(true)
+  })
+
+  test('follows at once a change that touches no rule', () => {
+    const renamed = { ...loadBalancer, generation: 9 }
+    expect(fold(input({ loadBalancer: renamed })).observedGeneration).toBe(9)
+  })
+
+  test('follows at once where there is no cluster to wait for', () => {
+    expect(fold(input({ backends: [], placements: [] })).observedGeneration).toBe(3)
+  })
+
+  test('is 0 where the clusters are not known', () => {
+    const status = fold(input({ placements: null }))
+    expect([status.observedGeneration, status.phase]).toEqual([0, 'PENDING'])
+  })
+
+  test('is not lowered by health or an outage', () => {
+    const given = input({ previous: served, placements: [placement('a', down)] })
+    expect(fold(given).observedGeneration).toBe(3)
+  })
+
+  test('waits for a cluster that should let go', () => {
+    const leaving = placement('b', { placed: false, settledGeneration: 3, report: null })
+    const given = input({
+      loadBalancer: later,
+      placements: [placement('a', { settledGeneration: 4 }), leaving],
+      previous: served,
+    })
+    expect(fold(given).observedGeneration).toBe(3)
+    expect(says(fold(given), 'Provisioned')).toBe('FALSE Progressing')
+    expect(fold(given).phase).toBe('ACTIVE')
+  })
+})
+
+describe('conditions', () => {
+  test('come in a fixed order, the last two only where they apply', () => {
+    const always = [
+      'Ready',
+      'AddressesAllocated',
+      'BackendsResolved',
+      'Provisioned',
+      'Advertised',
+      'BackendsHealthy',
+      'Reachable',
+    ]
+    expect(fold(input()).conditions.map(({ type }) => type)).toEqual(always)
+    const all = fold(withIPv4({ loadBalancer: asking('CLIENT_IP') }))
+    expect(all.conditions.map(({ type }) => type)).toEqual([
+      ...always,
+      'IPv4Served',
+      'AffinityHonoured',
+    ])
+  })
+
+  test('all hold where all is well', () => {
+    expect(said(fold(input()))).toEqual({
+      Ready: 'TRUE Serving',
+      AddressesAllocated: 'TRUE Allocated',
+      BackendsResolved: 'TRUE Resolved',
+      Provisioned: 'TRUE InEffect',
+      Advertised: 'TRUE Advertised',
+      BackendsHealthy: 'TRUE Healthy',
+      Reachable: 'TRUE NotProbed',
+    })
+  })
+
+  test('move their time only when their status does', () => {
+    const broken = fold({
+      ...input({ now: LATER, previous: served }),
+      placements: [placement('a', down)],
+    })
+    const since = Object.fromEntries(
+      broken.conditions.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]),
+    )
+    expect(since).toMatchObject({ Ready: LATER, AddressesAllocated: CREATED, Provisioned: LATER })
+  })
+
+  test('that hold since the creation say so at the first fold', () => {
+    const status = fold(input({ placements: [placement('a', { ...unsettled, report: null })] }))
+    expect(status).toEqual(fold(input({ placements: null, now: CREATED })))
+  })
+
+  test('an outage is told by its start, without the name of a cluster', () => {
+    const placements = [placement('alpha'), placement('beta', down)]
+    const status = fold(input({ placements }))
+    const provisioned = status.conditions.find(({ type }) => type === 'Provisioned')
+    expect(provisioned).toMatchObject({ status: 'UNKNOWN', reason: 'ClusterUnreachable' })
+    expect(provisioned?.message).toContain("One of the region's 2 clusters")
+    expect(provisioned?.message).toContain(CREATED)
+    expect(JSON.stringify(status)).not.toMatch(/alpha|beta/)
+  })
+
+  test('Provisioned counts a report only for what it is about', () => {
+    const placements = [placement('a', { asked: 6 })]
+    expect(says(fold(input({ placements })), 'Provisioned')).toBe('FALSE Progressing')
+  })
+
+  test('what is not announced yet is on its way; once it was, it is a failure', () => {
+    const at = (settledGeneration: number) =>
+      says(
+        fold(
+          input({
+            placements: [placement('a', { settledGeneration, report: failing('NotAdvertised') })],
+          }),
+        ),
+        'Provisioned',
+      )
+    expect([at(2), at(3)]).toEqual(['FALSE Progressing', 'FALSE NotAdvertised'])
+  })
+
+  test('IPv4Served says where IPv4 is not served', () => {
+    const vips = { [VIP]: vipReport(), [IPV4_VIP]: vipSaying('AddressFamilyNotServed', false) }
+    const placements = [placement('a', { report: report({ vips }) })]
+    const status = fold(withIPv4({ placements }))
+    expect(says(status, 'IPv4Served')).toBe('FALSE AddressFamilyNotServed')
+    expect(says(status, 'Advertised')).toBe('TRUE Advertised')
+    expect(status.vips[IPV4_VIP]?.provisioned.reason).toBe('AddressFamilyNotServed')
+  })
+
+  test.each([
+    ['all are healthy', [withHealth(1, 'HEALTHY')], 'TRUE Healthy'],
+    [
+      'nobody can look',
+      [withHealth(1, 'NOT_CHECKED', 'NoProber'), withHealth(2, 'NOT_CHECKED', 'NoProber')],
+      'TRUE NoProber',
+    ],
+    ['there is no check', [withHealth(1, 'NOT_CHECKED', 'NoHealthCheck')], 'TRUE NoHealthCheck'],
+    ['one is new', [backend(1), withHealth(2, 'UNKNOWN', 'NotProbedYet')], 'UNKNOWN NotProbedYet'],
+    ['one fails', [backend(1), withHealth(2, 'UNHEALTHY')], 'FALSE SomeUnhealthy'],
+    ['all fail', [withHealth(1, 'UNHEALTHY'), withHealth(2, 'UNHEALTHY')], 'FALSE FailOpen'],
+    [
+      'a disabled one fails',
+      [backend(1), { ...withHealth(2, 'UNHEALTHY'), adminState: 'DISABLED' as const }],
+      'TRUE Healthy',
+    ],
+  ])('BackendsHealthy where %s', (_, backends, expected) => {
+    expect(says(fold(input({ backends })), 'BackendsHealthy')).toBe(expected)
+  })
+
+  test('below the minimum share it fails open', () => {
+    const backends = [backend(1), withHealth(2, 'UNHEALTHY'), withHealth(3, 'UNHEALTHY')]
+    const at = (minimumHealthyPercent: number) =>
+      says(
+        fold(input({ backends, loadBalancer: { ...loadBalancer, minimumHealthyPercent } })),
+        'BackendsHealthy',
+      )
+    expect([at(33), at(34)]).toEqual(['FALSE SomeUnhealthy', 'FALSE FailOpen'])
+  })
+
+  test('a backend serves where some cluster says so', () => {
+    const quiet = report({ backends: { 'backend-2': backendReport({ serving: false }) } })
+    const placements = [placement('a'), placement('b', { report: quiet })]
+    expect(fold(input({ placements })).backends['backend-2']?.serving).toBe(true)
+    const only = [placement('b', { report: quiet })]
+    expect(fold(input({ placements: only })).backends['backend-2']?.serving).toBe(false)
+  })
+
+  test('a backend kept out in one cluster is resolved by another', () => {
+    const out = report({
+      backends: {
+        'backend-1': backendReport({ placed: found('FALSE', 'NodeConflict', 'Taken.') }),
+      },
+    })
+    const placements = [placement('a', { report: out }), placement('b')]
+    const resolved = (knownIn: string[]) =>
+      fold(input({ placements, backends: [backend(1, { knownIn })] })).backends['backend-1']
+        ?.resolved.reason
+    expect([resolved(['a', 'b']), resolved(['a'])]).toEqual(['Resolved', 'NodeConflict'])
+  })
+
+  test('reachable is derived, and says so', () => {
+    expect(fold(input()).vips[VIP]?.reachable).toMatchObject({
+      status: 'TRUE',
+      reason: 'NotProbed',
+      lastTransitionTime: NOW,
+    })
+    const dead = [withHealth(1, 'UNHEALTHY')]
+    expect(fold(input({ backends: dead })).vips[VIP]?.reachable.reason).toBe('AllUnhealthy')
+  })
+})

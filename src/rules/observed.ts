@@ -77,6 +77,14 @@ export const isAhead = (rulesGeneration: number, observed: Observed): boolean =>
     ({ metadata }) => Number(metadata.annotations?.[GENERATION_ANNOTATION] ?? 0) > rulesGeneration,
   )
 
+/** What a condition of the data plane says, in its own words. */
+export const said = ({ reason, message }: ObjectCondition): string =>
+  message === '' ? reason : `${reason}: ${message}`
+
+/** The node that a gateway stands on; by convention it is named as that. */
+export const nodeOf = ({ spec, metadata }: NetworkGateway): string =>
+  spec?.targetRef.name ?? metadata.name
+
 /** A condition by its type, whatever generation it is about. */
 export const conditionOf = (
   object: { status?: { conditions?: ObjectCondition[] } },

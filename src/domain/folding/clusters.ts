@@ -87,6 +87,6 @@ export const inWords = (chosen: Word, words: Word[], total: number): Finding => 
   return found(
     status,
     reason,
-    count >= total ? text : `In ${count} of the region's ${total} clusters: ${text}`,
+    count === 0 || count >= total ? text : `In ${count} of the region's ${total} clusters: ${text}`,
   )
 }

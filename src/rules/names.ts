@@ -19,13 +19,27 @@ export const namePrefix = (loadBalancer: string): string =>
 export const ruleName = (loadBalancer: string, vip: string): string =>
   namePrefix(loadBalancer) + shortHash(vip)
 
+const RULE_NAME = /^lb-([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})-/
+
+/** The load balancer whose rule has that name; undefined: no rule of ours is called so. */
+export const loadBalancerOf = (rule: string): string | undefined =>
+  RULE_NAME.exec(rule)?.slice(1).join('-')
+
 /** The binding of one backend to the virtual address of a rule: 61 characters. */
 export const bindingName = (rule: string, backendAddress: string, node: string): string =>
   `${rule}-${shortHash(backendAddress, node)}`
 
+const SERVING_PREFIX = 'lb.networking.datumapis.com/'
+const SERVING_LABEL =
+  /^lb\.networking\.datumapis\.com\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
+
 /** The label by which the *selector* dialect finds the attachments of a load balancer. */
 export const servingLabel = (loadBalancer: string): string =>
-  `lb.networking.datumapis.com/${loadBalancer.toLowerCase()}`
+  SERVING_PREFIX + loadBalancer.toLowerCase()
+
+/** The load balancers whose serving label is among an attachment's labels. */
+export const servingLoadBalancers = (labels: Record<string, string>): string[] =>
+  Object.keys(labels).flatMap((label) => SERVING_LABEL.exec(label)?.[1] ?? [])
 
 /** That label's value. */
 export const SERVING = 'serving'

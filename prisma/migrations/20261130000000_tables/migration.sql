@@ -90,7 +90,7 @@ CREATE TABLE "address_pool" (
   "state" TEXT NOT NULL DEFAULT 'ACTIVE',
   "skip_first_and_last" BOOLEAN NOT NULL DEFAULT false,
   "cool_down_seconds" INTEGER NOT NULL DEFAULT 600,
-  "excluded" CIDR[] NOT NULL DEFAULT '{}',
+  "excluded" CIDR[] NOT NULL,
   -- IPv6: how many blocks the pool is cut into, and the numbers of those that are never handed out.
   "blocks" BIGINT NOT NULL,
   "unusable" INT8MULTIRANGE NOT NULL DEFAULT '{}',

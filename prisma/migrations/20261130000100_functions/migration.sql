@@ -256,6 +256,24 @@ LANGUAGE sql STABLE AS $$
   WHERE lb.id = ANY ($1) AND ($2 IS NULL OR lb.project = $2)
 $$;
 
+-- The health of a backend that was just added, or whose check was just turned on or off.
+CREATE FUNCTION first_health(region uuid, checked boolean, admin_state text,
+  OUT state text, OUT reason text, OUT message text)
+LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN why.reason = 'NotProbedYet' THEN 'UNKNOWN' ELSE 'NOT_CHECKED' END, why.reason,
+    CASE why.reason
+      WHEN 'NoHealthCheck' THEN 'The load balancer has no health check.'
+      WHEN 'Disabled' THEN 'A disabled backend is not probed.'
+      WHEN 'NoProber' THEN 'Health cannot be checked in this region: nobody stands where it could be done.'
+      ELSE 'The health check has not come to a result yet.'
+    END
+  FROM (SELECT CASE
+    WHEN NOT $2 THEN 'NoHealthCheck'
+    WHEN $3 = 'DISABLED' THEN 'Disabled'
+    WHEN NOT EXISTS (SELECT FROM cluster WHERE cluster.region_id = $1 AND cluster.has_prober) THEN 'NoProber'
+    ELSE 'NotProbedYet' END AS reason) why
+$$;
+
 -- Creates a load balancer: every check that needs the store in the fixed order (released, visible,
 -- valid, quota, conflict), then addresses, rows, placements and the event. Answers
 -- {"refused": CODE, …} with nothing changed, {"existing": id} for a repeated idempotency key, or
@@ -373,10 +391,10 @@ BEGIN
     CASE WHEN enabled = 0 THEN 'IDLE' ELSE 'PENDING' END, at, at);
   INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state, health_reason,
     health_message, health_since, created_at)
-  SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState", wanted."healthState",
-    wanted."healthReason", wanted."healthMessage", at, at
-  FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text,
-    "adminState" text, "healthState" text, "healthReason" text, "healthMessage" text);
+  SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState", health.state, health.reason,
+    health.message, at, at
+  FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text, "adminState" text)
+  CROSS JOIN LATERAL first_health(the_region, (input #>> '{healthCheck,enabled}')::boolean, wanted."adminState") AS health;
   IF cardinality(wanted_reservations) > 0 THEN
     UPDATE ipv4_reservation SET load_balancer_id = the_id, bound_at = at, updated_at = at,
       generation = generation + 1 WHERE id = ANY (wanted_reservations);

@@ -2,7 +2,6 @@ import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import type { BackendAdminState } from '../../rules/wanted.ts'
 import { type FieldChange, fieldChanges } from '../events/append.ts'
-import { firstHealth } from '../health.ts'
 import { newId } from '../ids.ts'
 import { type InvalidValue, invalidValues } from '../input.ts'
 import type { LoadBalancerRecord } from '../records.ts'
@@ -263,36 +262,28 @@ async function write(
   await client.query('UPDATE backend SET name = NULL WHERE id = ANY ($1::uuid[])', [
     edited.map(({ id }) => id),
   ])
+  const checked = current.healthCheck.enabled
   for (const { id, name, adminState } of edited) {
-    const health = firstHealth(current.healthCheck, adminState)
     // Health is known as long as somebody probes: only entering or leaving DISABLED begins anew.
     await client.query(
       `UPDATE backend SET name = $2, admin_state = $3,
-         health_state = CASE WHEN anew THEN $4 ELSE health_state END,
-         health_reason = CASE WHEN anew THEN $5 ELSE health_reason END,
-         health_message = CASE WHEN anew THEN $6 ELSE health_message END,
+         health_state = CASE WHEN anew THEN health.state ELSE health_state END,
+         health_reason = CASE WHEN anew THEN health.reason ELSE health_reason END,
+         health_message = CASE WHEN anew THEN health.message ELSE health_message END,
          health_since = CASE WHEN anew THEN clock_timestamp() ELSE health_since END
-       FROM (SELECT id AS it, (admin_state = 'DISABLED') <> ($3 = 'DISABLED') AS anew FROM backend WHERE id = $1) AS now
+       FROM (SELECT id AS it, (admin_state = 'DISABLED') <> ($3 = 'DISABLED') AS anew FROM backend WHERE id = $1) AS now,
+         first_health($4, $5, $3) AS health
        WHERE id = now.it`,
-      [id, name, adminState, health.healthState, health.healthReason, health.healthMessage],
+      [id, name, adminState, current.regionId, checked],
     )
   }
   for (const { address, name, adminState } of added) {
-    const health = firstHealth(current.healthCheck, adminState)
     await client.query(
       `INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state,
          health_reason, health_message, health_since, created_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), clock_timestamp())`,
-      [
-        newId(),
-        current.id,
-        address,
-        name,
-        adminState,
-        health.healthState,
-        health.healthReason,
-        health.healthMessage,
-      ],
+       SELECT $1, $2, $3, $4, $5, state, reason, message, clock_timestamp(), clock_timestamp()
+       FROM first_health($6, $7, $5)`,
+      [newId(), current.id, address, name, adminState, current.regionId, checked],
     )
   }
 }

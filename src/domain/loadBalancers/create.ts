@@ -2,7 +2,6 @@ import type { Store } from '../../db/client.ts'
 import { sqlState, violatedConstraint } from '../../db/failure.ts'
 import { transaction } from '../../db/transaction.ts'
 import type { Protocol } from '../../rules/wanted.ts'
-import { firstHealth } from '../health.ts'
 import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
 import { hint } from '../hints.ts'
 import { hashOf } from '../idempotency.ts'
@@ -68,7 +67,6 @@ export async function createLoadBalancer(
               address: backend.address,
               name: backend.name ?? null,
               adminState: backend.adminState ?? 'ENABLED',
-              ...firstHealth(healthCheck, backend.adminState ?? 'ENABLED'),
             })),
     })
   } catch (error) {

@@ -105,12 +105,11 @@ function decide(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): De
       if (before.healthCheck.enabled === after.healthCheck.enabled) return
       // Turned off nobody looks any more; turned on nothing is known yet.
       await client.query(
-        `UPDATE backend SET
-           health_state = CASE WHEN $2 AND admin_state <> 'DISABLED' THEN 'UNKNOWN' ELSE 'NOT_CHECKED' END,
-           health_reason = CASE WHEN NOT $2 THEN 'NoHealthCheck' WHEN admin_state = 'DISABLED' THEN 'Disabled' ELSE 'NotProbedYet' END,
-           health_message = '', health_since = clock_timestamp()
-         WHERE load_balancer_id = $1`,
-        [current.id, after.healthCheck.enabled],
+        `UPDATE backend SET health_state = health.state, health_reason = health.reason,
+           health_message = health.message, health_since = clock_timestamp()
+         FROM backend AS now, first_health($3, $2, now.admin_state) AS health
+         WHERE now.id = backend.id AND backend.load_balancer_id = $1`,
+        [current.id, after.healthCheck.enabled, current.regionId],
       )
     },
   }

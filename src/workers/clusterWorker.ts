@@ -1,0 +1,216 @@
+import { readCapabilities } from '../clusters/capabilities.ts'
+import type { Cluster } from '../clusters/cluster.ts'
+import type { Store } from '../db/client.ts'
+import { recordCapabilities, recordReachability } from '../domain/clusters.ts'
+import type { Lease } from '../domain/placements/leases.ts'
+import { readDue, readPlaced } from '../domain/placements/wanted.ts'
+import type { Capabilities } from '../rules/wanted.ts'
+import { ClusterView } from './clusterView.ts'
+import { DirtyQueue } from './dirtyQueue.ts'
+import { Inventory } from './inventory.ts'
+import type { Logger } from './logger.ts'
+import { Reconciler } from './reconciler.ts'
+
+/** How many load balancers of one cluster are worked at a time. */
+const CONCURRENCY = 16
+/** How many due placements are taken up at a time. */
+const BATCH = 256
+/** The schema is read again this often (ms), and whenever a write finds it changed. */
+const REREAD = 60_000
+/** A cluster counts as unreachable when it hasn't answered for this long (ms): one reset is no news. */
+const PATIENCE = 3_000
+/** What couldn't be recorded is tried again after this time (ms). */
+const AGAIN = 1_000
+
+/** All that the owner of one cluster does there, for as long as it has the lease. */
+export class ClusterWorker {
+  readonly lease: Lease
+  readonly #store: Store
+  readonly #cluster: Cluster
+  readonly #log: Logger
+  readonly #view: ClusterView
+  readonly #inventory: Inventory
+  readonly #queue: DirtyQueue
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #capabilities: Capabilities
+  #ready = false
+  #closed = false
+  #failing: NodeJS.Timeout | undefined
+  #unreachable: boolean | undefined
+  #looking: Promise<void> | undefined
+  #lookAgain = false
+
+  constructor(options: {
+    store: Store
+    cluster: Cluster
+    lease: Lease
+    instance: string
+    log: Logger
+    leaseLost: () => void
+  }) {
+    const { store, cluster, lease, log } = options
+    this.lease = lease
+    this.#store = store
+    this.#cluster = cluster
+    this.#log = log
+    this.#capabilities = {
+      dialect: undefined,
+      sessionAffinity: false,
+      servesIPv4: lease.servesIPv4,
+    }
+    const clusterId = lease.cluster
+    this.#inventory = new Inventory({ store, cluster, clusterId, log })
+    this.#view = new ClusterView(cluster, options.instance, {
+      touched: (ids) => {
+        if (this.#ready) for (const id of ids) this.#queue.add(id)
+      },
+      touchedAll: () => {
+        if (this.#ready) void this.#lookAtAll()
+      },
+      attachmentChanged: (object, previous) => this.#inventory.attachmentChanged(object, previous),
+      attachmentsListed: () => undefined,
+      failing: (error) => this.#failed(error),
+    })
+    const reconciler = new Reconciler({
+      store,
+      cluster,
+      view: this.#view,
+      owner: { cluster: clusterId, epoch: lease.epoch },
+      capabilities: () => this.#capabilities,
+      schemaChanged: () => this.#readCapabilities(),
+      leaseLost: options.leaseLost,
+      log,
+      random: Math.random,
+      now: () => new Date(),
+    })
+    this.#queue = new DirtyQueue(CONCURRENCY, (id) => reconciler.reconcile(id))
+    void this.#begin()
+  }
+
+  /** Takes up what is due, now. Called on every hint and every second. */
+  look(): void {
+    if (!this.#ready || this.#closed) return
+    this.#lookAgain = true
+    this.#looking ??= this.#takeUp().finally(() => {
+      this.#looking = undefined
+      if (this.#lookAgain) this.look()
+    })
+  }
+
+  /** What an operator says of the cluster may have changed. */
+  renewed(lease: Lease): void {
+    if (lease.servesIPv4 === this.#capabilities.servesIPv4) return
+    this.#capabilities = { ...this.#capabilities, servesIPv4: lease.servesIPv4 }
+    if (this.#ready) void this.#lookAtAll()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#failing)
+    for (const timer of this.#timers) clearTimeout(timer)
+    await Promise.all([this.#view.close(), this.#inventory.close(), this.#queue.close()])
+    await this.#looking
+  }
+
+  async #begin(): Promise<void> {
+    try {
+      await Promise.all([this.#view.synced(), this.#inventory.synced()])
+    } catch {
+      // Closed before all was known: somebody else goes on.
+      return
+    }
+    await this.#untilDone('read the schema', () => this.#readCapabilities())
+    await this.#untilDone('compare the inventory', () =>
+      this.#inventory.forgetVanished(this.#view.attachments.values()),
+    )
+    if (this.#closed) return
+    this.#ready = true
+    this.#every(REREAD, () => this.#readCapabilities())
+    await this.#lookAtAll()
+    this.look()
+    this.#log.info({}, 'the cluster is served')
+  }
+
+  /** Everything that is placed here or left here: some of it may have changed while nobody looked. */
+  async #lookAtAll(): Promise<void> {
+    await this.#untilDone('read what is placed', async () => {
+      const placed = await readPlaced(this.#store, this.lease.cluster)
+      for (const id of new Set([...placed, ...this.#view.withTraces()])) this.#queue.add(id)
+    })
+  }
+
+  async #takeUp(): Promise<void> {
+    this.#lookAgain = false
+    try {
+      const due = await readDue(this.#store, this.lease.cluster, BATCH)
+      for (const id of due) this.#queue.add(id)
+    } catch (error) {
+      // The store is away; the next hint or second looks again.
+      this.#log.warn({ err: error }, 'what is due could not be read')
+    }
+  }
+
+  async #readCapabilities(): Promise<void> {
+    const seen = await readCapabilities(this.#cluster)
+    const changed =
+      seen.dialect !== this.#capabilities.dialect ||
+      seen.sessionAffinity !== this.#capabilities.sessionAffinity
+    this.#capabilities = { ...this.#capabilities, ...seen }
+    if (changed) await recordCapabilities(this.#store, this.lease.cluster, seen)
+  }
+
+  #failed(error: Error | undefined): void {
+    clearTimeout(this.#failing)
+    this.#failing = undefined
+    if (error === undefined) {
+      if (this.#unreachable !== false) void this.#recordReachability(undefined)
+    } else if (this.#unreachable !== true) {
+      this.#failing = setTimeout(() => void this.#recordReachability(error.message), PATIENCE)
+    }
+  }
+
+  async #recordReachability(failure: string | undefined): Promise<void> {
+    this.#unreachable = failure !== undefined
+    await this.#untilDone('record whether the cluster answers', async () => {
+      if (this.#unreachable !== (failure !== undefined)) return
+      await recordReachability(this.#store, this.lease.cluster, failure)
+    })
+  }
+
+  /** Does something until it succeeds or the worker is closed. */
+  async #untilDone(what: string, work: () => Promise<void>): Promise<void> {
+    while (!this.#closed) {
+      try {
+        return await work()
+      } catch (error) {
+        this.#log.warn({ err: error }, `could not ${what}; it is tried again`)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(
+            () => {
+              this.#timers.delete(timer)
+              resolve()
+            },
+            AGAIN * (0.5 + Math.random()),
+          )
+          this.#timers.add(timer)
+        })
+      }
+    }
+  }
+
+  #every(milliseconds: number, work: () => Promise<void>): void {
+    const again = () => {
+      const timer = setTimeout(async () => {
+        this.#timers.delete(timer)
+        try {
+          await work()
+        } catch (error) {
+          this.#log.warn({ err: error }, 'a regular look at the cluster failed')
+        }
+        if (!this.#closed) again()
+      }, milliseconds)
+      this.#timers.add(timer)
+    }
+    again()
+  }
+}

@@ -1,0 +1,223 @@
+import { isDeepStrictEqual } from 'node:util'
+import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
+import type { Store } from '../db/client.ts'
+import { openHolds } from '../domain/placements/holds.ts'
+import {
+  askPlacement,
+  LeaseLost,
+  type Ownership,
+  postponePlacement,
+  reportPlacement,
+} from '../domain/placements/report.ts'
+import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
+import { type Desired, desired } from '../rules/desired.ts'
+import { judge } from '../rules/evidence.ts'
+import {
+  ADVERTISEMENT_RULE_LABEL,
+  BGP_ADVERTISEMENTS,
+  DATA_PLANE_NAMESPACE,
+  NETWORK_RULES,
+} from '../rules/objects.ts'
+import { gone, type Observed } from '../rules/observed.ts'
+import type { PlacementReport } from '../rules/report.ts'
+import { type Step, steps } from '../rules/steps.ts'
+import type { Capabilities, Wanted } from '../rules/wanted.ts'
+import type { ClusterView } from './clusterView.ts'
+import type { Logger } from './logger.ts'
+
+/** A failing placement is tried again after up to this many seconds. */
+const LONGEST_DELAY = 60
+
+type Surroundings = {
+  store: Store
+  cluster: Cluster
+  view: ClusterView
+  owner: Ownership
+  capabilities: () => Capabilities
+  /** The cluster's schema isn't what it was. */
+  schemaChanged: () => Promise<void>
+  leaseLost: () => void
+  log: Logger
+  random: () => number
+  now: () => Date
+}
+
+/**
+ * Brings one load balancer in one cluster closer to what is wanted now, and reports what is there.
+ * Level-triggered: whatever was the cause, it looks at everything, and does nothing where all is well.
+ */
+export class Reconciler {
+  readonly #with: Surroundings
+  /** What was reported last, so that equal news isn't written again. */
+  readonly #reported = new Map<string, PlacementReport>()
+  readonly #attempts = new Map<string, number>()
+
+  constructor(surroundings: Surroundings) {
+    this.#with = surroundings
+  }
+
+  /** Never rejects. */
+  async reconcile(loadBalancer: string): Promise<void> {
+    const { store, owner, log } = this.#with
+    let asked = 0
+    try {
+      const taken = (await readWanted(store, owner.cluster, [loadBalancer])).get(loadBalancer)
+      if (taken === undefined) {
+        this.#forget(loadBalancer)
+        return
+      }
+      asked = taken.wanted.asked
+      await this.#bringCloser(taken)
+      this.#attempts.delete(loadBalancer)
+    } catch (error) {
+      if (error instanceof LeaseLost) return this.#with.leaseLost()
+      log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
+      await this.#postpone(loadBalancer, asked, error)
+    }
+  }
+
+  #forget(loadBalancer: string): void {
+    this.#reported.delete(loadBalancer)
+    this.#attempts.delete(loadBalancer)
+  }
+
+  async #bringCloser(taken: TakenPlacement): Promise<void> {
+    const { store, owner, now } = this.#with
+    const { wanted, wish } = await this.#withHolds(taken)
+    const look = () => this.#observe(wanted.loadBalancer, wish, taken)
+    const before = look()
+    const todo = steps(wish, before).now
+    const settled = this.#reported.get(wanted.loadBalancer)?.inEffect ?? false
+    if (todo.length > 0 && settled && taken.applied >= wanted.asked) {
+      // Nobody asked: something in the cluster was changed by others. It counts as asked, so that
+      // status says that it is on its way.
+      await askPlacement(store, owner.cluster, wanted.loadBalancer)
+      wanted.asked += 1
+    }
+    const failure = await this.#perform(todo)
+    const observed = todo.length === 0 ? before : look()
+    const report = judge(wanted, wish, observed, now().toISOString())
+    if (failure instanceof ApiFailure) {
+      report.cluster = {
+        status: 'FALSE',
+        reason: 'ApplyFailed',
+        message: 'The cluster refused what was written to it.',
+      }
+      report.inEffect = false
+    }
+    const left = await this.#confirmGone(taken, wish, observed)
+    await this.#tell(wanted, report, failure === undefined, left)
+    if (failure !== undefined) throw failure
+  }
+
+  /** What is desired, once holds are open on every VIP that shall get a rule here. */
+  async #withHolds(taken: TakenPlacement): Promise<{ wanted: Wanted; wish: Desired }> {
+    const { store, owner, capabilities } = this.#with
+    const { wanted, holds } = taken
+    const wish = desired(wanted, capabilities())
+    const held = new Set(holds.map(({ vip }) => vip))
+    const missing = Object.entries(wish.vips)
+      .filter(([vip, { wanted: served }]) => served && !held.has(vip))
+      .map(([vip, { rule }]) => ({ vip, rule }))
+    if (missing.length === 0) return { wanted, wish }
+    const where = { cluster: owner.cluster, loadBalancer: wanted.loadBalancer }
+    const granted = await openHolds(store, where, missing)
+    taken.holds.push(...missing.filter(({ vip }) => granted.has(vip)))
+    const refused = new Set(missing.flatMap(({ vip }) => (granted.has(vip) ? [] : vip)))
+    if (refused.size === 0) return { wanted, wish }
+    // Another load balancer may still be carried with it: it closes its hold, and then asks us.
+    const vips = wanted.vips.map((vip) =>
+      refused.has(vip.address) ? { ...vip, heldBy: vip.heldBy ?? 'another' } : vip,
+    )
+    const waiting = { ...wanted, vips }
+    return { wanted: waiting, wish: desired(waiting, capabilities()) }
+  }
+
+  #observe(loadBalancer: string, wish: Desired, { holds }: TakenPlacement): Observed {
+    const vips = [...Object.keys(wish.vips), ...holds.map(({ vip }) => vip)]
+    const rules = [
+      ...Object.values(wish.vips).map(({ rule }) => rule),
+      ...holds.map(({ rule }) => rule),
+    ]
+    return this.#with.view.observed(loadBalancer, { rules, vips: [...new Set(vips)] })
+  }
+
+  /** Answers the failure that ended it, if one did. */
+  async #perform(todo: Step[]): Promise<ApiFailure | Unreachable | undefined> {
+    try {
+      for (const step of todo) await this.#do(step)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof ApiFailure || error instanceof Unreachable)) throw error
+      if (error instanceof ApiFailure && error.schemaMismatch) await this.#with.schemaChanged()
+      return error
+    }
+  }
+
+  async #do(step: Step): Promise<void> {
+    const { cluster, view } = this.#with
+    if (step.act === 'remove') {
+      await cluster.remove(step.resource, step.where)
+      return
+    }
+    const object =
+      step.act === 'apply'
+        ? await cluster.apply(step.resource, step.object)
+        : await cluster.merge(step.resource, step.where, step.patch)
+    if (object !== undefined) view.learn(object)
+  }
+
+  /**
+   * The held VIPs of which nothing is left here. What is followed may be some milliseconds old, and
+   * a write whose answer was lost may have been done: so the API server itself is asked before a hold
+   * is given up.
+   */
+  async #confirmGone(taken: TakenPlacement, wish: Desired, observed: Observed): Promise<string[]> {
+    const { cluster } = this.#with
+    const left: string[] = []
+    for (const { vip, rule } of taken.holds) {
+      if (wish.vips[vip]?.wanted || !gone(vip, rule, observed)) continue
+      const namespace = DATA_PLANE_NAMESPACE
+      const removed = await cluster.remove(NETWORK_RULES, { name: rule, namespace })
+      if (removed === 'deleting') continue
+      const advertised = await cluster.list(BGP_ADVERTISEMENTS, {
+        namespace,
+        labelSelector: `${ADVERTISEMENT_RULE_LABEL}=${rule}`,
+      })
+      if (advertised.length === 0) left.push(vip)
+    }
+    return left
+  }
+
+  async #tell(
+    wanted: Wanted,
+    report: PlacementReport,
+    applied: boolean,
+    left: string[],
+  ): Promise<void> {
+    const { store, owner } = this.#with
+    const { loadBalancer } = wanted
+    const last = this.#reported.get(loadBalancer)
+    if (left.length === 0 && isDeepStrictEqual(last, report)) return
+    await reportPlacement(store, owner, loadBalancer, { report, applied, gone: left })
+    this.#reported.set(loadBalancer, report)
+  }
+
+  async #postpone(loadBalancer: string, asked: number, error: unknown): Promise<void> {
+    const { store, owner, random, log } = this.#with
+    const attempts = (this.#attempts.get(loadBalancer) ?? 0) + 1
+    this.#attempts.set(loadBalancer, attempts)
+    const retryAfter = error instanceof ApiFailure ? (error.retryAfterSeconds ?? 0) : 0
+    const delaySeconds = Math.max(
+      retryAfter,
+      random() * Math.min(0.2 * 2 ** attempts, LONGEST_DELAY),
+    )
+    const message = error instanceof Error ? error.message : String(error)
+    try {
+      await postponePlacement(store, owner, loadBalancer, { asked, message, delaySeconds })
+    } catch (failure) {
+      // The store is away. The placement stays due, and the next look at what is due finds it.
+      log.warn({ err: failure, loadBalancer }, 'a placement could not be put off')
+    }
+  }
+}

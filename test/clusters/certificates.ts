@@ -1,5 +1,4 @@
 import '../../dev/kube/reflect.ts'
-import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 
 export type Pem = { cert: string; key: string }
@@ -7,20 +6,23 @@ export type Pem = { cert: string; key: string }
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const DAY_MS = 86_400_000
 
+// Inferred: whether the name CryptoKeyPair is Node's or the DOM's depends on what else is compiled.
+type Keys = Awaited<ReturnType<typeof newKeys>>
+
 /** A certificate authority that lives as long as a test. */
 export class Authority {
   readonly cert: string
   readonly #certificate: x509.X509Certificate
-  readonly #keys: webcrypto.CryptoKeyPair
+  readonly #keys: Keys
 
-  private constructor(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair) {
+  private constructor(certificate: x509.X509Certificate, keys: Keys) {
     this.#certificate = certificate
     this.#keys = keys
     this.cert = certificate.toString('pem')
   }
 
   static async create(name: string): Promise<Authority> {
-    x509.cryptoProvider.set(webcrypto)
+    x509.cryptoProvider.set(crypto)
     const keys = await newKeys()
     const certificate = await x509.X509CertificateGenerator.createSelfSigned({
       name: `CN=${name}`,
@@ -49,13 +51,13 @@ export class Authority {
       extensions:
         alternative.length > 0 ? [new x509.SubjectAlternativeNameExtension(alternative)] : [],
     })
-    const key = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)
+    const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey)
     return { cert: certificate.toString('pem'), key: x509.PemConverter.encode(key, 'PRIVATE KEY') }
   }
 }
 
-function newKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+function newKeys() {
+  return crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
 }
 
 function validity(): { notBefore: Date; notAfter: Date; serialNumber: string } {
@@ -63,6 +65,6 @@ function validity(): { notBefore: Date; notAfter: Date; serialNumber: string } {
     notBefore: new Date(Date.now() - DAY_MS),
     notAfter: new Date(Date.now() + DAY_MS),
     // Led by 01, for a serial number is a positive number.
-    serialNumber: `01${Buffer.from(webcrypto.getRandomValues(new Uint8Array(8))).toString('hex')}`,
+    serialNumber: `01${Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('hex')}`,
   }
 }

@@ -1,0 +1,195 @@
+// npm start: everything on one machine, in one terminal.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { ConfigurationError, type Environment, readEnvironment } from '../src/config/environment.ts'
+import { openStore, type Store } from '../src/db/client.ts'
+import { DatabaseUnreachable, migrate } from '../src/db/migrate.ts'
+import { globalId } from '../src/schema/ids.ts'
+import { runApi } from '../src/server/main.ts'
+import { type RunningFleet, startFleet } from './fleet/fleet.ts'
+import { startPostgres } from './postgres.ts'
+import { type DataDirectory, openDataDirectory, removeData } from './start/dataDirectory.ts'
+import { identifyLoopback } from './start/identity.ts'
+import { readOptions, USAGE } from './start/options.ts'
+import { seedStore } from './start/seedStore.ts'
+import { onSignals, Shutdown } from './start/shutdown.ts'
+import { welcome } from './start/welcome.ts'
+import { startWorkerProcess, type WorkerProcess } from './start/workerProcess.ts'
+
+/** What isn't a fault of the program is said in one line. */
+class CannotStart extends Error {
+  override name = 'CannotStart'
+}
+
+/** Milliseconds: long enough to see a status change, short enough not to wait for it. */
+const DELAYS = { accept: 150, advertise: 250, bind: 200, teardown: 250 }
+const DATABASE = 'network_load_balancers'
+
+const shutdown = new Shutdown()
+const begun = performance.now()
+onSignals(
+  () => {
+    console.log('Stopping …')
+    void finish(0)
+  },
+  // What is left ends by itself when this process is gone.
+  () => process.exit(130),
+)
+try {
+  await start(process.argv.slice(2))
+} catch (error) {
+  if (!shutdown.begun) console.error(explain(error))
+  await finish(1)
+}
+
+/** Ends everything, then this process; the first reason to do so gives the exit code. */
+async function finish(code: number): Promise<never> {
+  process.exitCode ??= code
+  await shutdown.end()
+  process.exit()
+}
+
+async function start(args: string[]): Promise<void> {
+  const options = readOptions(args)
+  if (typeof options === 'string') throw new CannotStart(`${options}; --help says what there is`)
+  if (options.help) {
+    console.log(USAGE)
+    return finish(0)
+  }
+  const environment = readEnvironment({ LOG_LEVEL: 'warn', ...process.env })
+  const { port, host = '127.0.0.1' } = environment
+  await requireFreePort(port, host)
+  const directory = await openDataDirectory(fileURLToPath(new URL('../.data', import.meta.url)))
+  if (options.fresh) await beginAnew(environment, directory)
+  const { store, url, fleet } = await startStores(environment, directory)
+  const { worker, api } = await startProcesses(environment, { url, fleet, host })
+  await worker.ready
+  if (shutdown.begun) return
+  const vpcId = await vpcOf(store, 'demo')
+  const backends = fleet.endpointsOf('demo', 'us-east-1').filter(({ node }) => node.endsWith('-1'))
+  console.log(
+    welcome({
+      url: api,
+      project: 'demo',
+      vpcId: globalId('Vpc', vpcId),
+      region: 'us-east-1',
+      backends: backends.map(({ address }) => address),
+      dataDir: `${relative(process.cwd(), directory.root) || '.'}/`,
+      seconds: (performance.now() - begun) / 1000,
+    }),
+  )
+}
+
+async function beginAnew({ databaseUrl }: Environment, directory: DataDirectory): Promise<void> {
+  if (databaseUrl !== undefined) {
+    throw new CannotStart('--fresh leaves DATABASE_URL alone: empty that database yourself')
+  }
+  await removeData(directory)
+}
+
+/** The database and the clusters, at the same time; the database is the last to end. */
+async function startStores(
+  environment: Environment,
+  directory: DataDirectory,
+): Promise<{ store: Store; url: string; fleet: RunningFleet }> {
+  let closeDatabase: (() => Promise<void>) | undefined
+  let closeFleet: (() => Promise<void>) | undefined
+  shutdown.add('PostgreSQL', 5_000, async () => closeDatabase?.())
+  shutdown.add('the clusters', 1_000, async () => closeFleet?.())
+  const database = async () => {
+    let url = environment.databaseUrl
+    if (url === undefined) {
+      const postgres = await startPostgres({ dataDir: directory.postgres })
+      closeDatabase = () => postgres.stop()
+      void postgres.ended.then(() => failed('PostgreSQL ended'))
+      url = await postgres.ensureDatabase(DATABASE)
+    }
+    await migrate(url)
+    return url
+  }
+  const clusters = async () => {
+    const fleet = await startFleet({ dataDir: directory.root, delays: DELAYS })
+    closeFleet = fleet.close
+    return fleet
+  }
+  // Both have to have settled before anything is ended: what still starts can't be stopped.
+  const [url, fleet] = await Promise.allSettled([database(), clusters()])
+  if (url.status === 'rejected') throw url.reason
+  if (fleet.status === 'rejected') throw fleet.reason
+  const log = pino({ name: 'store', level: environment.logLevel })
+  const store = openStore({
+    connectionString: url.value,
+    onError: (error) => log.warn({ err: error }, 'an idle connection to the database broke'),
+  })
+  shutdown.add('the store', 500, () => store.close())
+  await seedStore(
+    store,
+    [...fleet.value.clusters.values()].map(({ layout }) => layout),
+    fleet.value.projects,
+  )
+  return { store, url: url.value, fleet: fleet.value }
+}
+
+async function startProcesses(
+  environment: Environment,
+  given: { url: string; fleet: RunningFleet; host: string },
+): Promise<{ worker: WorkerProcess; api: string }> {
+  const { url, fleet, host } = given
+  const worker = startWorkerProcess({
+    ...process.env,
+    LOG_LEVEL: environment.logLevel,
+    DATABASE_URL: url,
+    KUBECONFIG: fleet.kubeconfig,
+  })
+  shutdown.add('the worker', 1_500, () => worker.stop(1_200))
+  void worker.givenUp.then((how) => failed(`the worker keeps ending (${how})`))
+  const identify = identifyLoopback(fleet.projects.map(({ name }) => name))
+  const api = await runApi({ ...environment, host, databaseUrl: url }, { identify })
+  // Clients see their streams end before anything they are about does.
+  shutdown.add('the API', 1_500, () => api.close())
+  return { worker, api: api.url }
+}
+
+function failed(what: string): void {
+  if (shutdown.begun) return
+  console.error(`${what}; stopping.`)
+  void finish(1)
+}
+
+/** The id of a project's VPC, which a worker finds in the clusters. */
+async function vpcOf(store: Store, project: string): Promise<string> {
+  for (let looks = 0; looks < 100; looks += 1) {
+    const vpc = await store.prisma.vpc.findFirst({ where: { project } })
+    if (vpc !== null) return vpc.id
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  throw new CannotStart('no worker found the VPCs of the clusters within 10 s')
+}
+
+/** Told early, before anything else is started. */
+async function requireFreePort(port: number, host: string): Promise<void> {
+  const probe = createServer()
+  try {
+    await once(probe.listen(port, host), 'listening')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EADDRINUSE') throw new CannotStart(portTaken(port))
+    throw new CannotStart(`${host}:${port} can't be listened on (${code}): set HOST and PORT`)
+  }
+  probe.close()
+  await once(probe, 'close')
+}
+
+function portTaken(port: number): string {
+  return `port ${port} is taken: stop what listens there, or choose another one: PORT=${port + 1} npm start`
+}
+
+/** One line for what a person can put right; all there is for what they can't. */
+function explain(error: unknown): string {
+  if (error instanceof CannotStart || error instanceof ConfigurationError) return error.message
+  if (error instanceof DatabaseUnreachable) return `the database can't be reached: ${error.message}`
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

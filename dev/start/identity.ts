@@ -1,0 +1,33 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Caller, EDITOR, type Identify, permissionIds } from '../../src/server/caller.ts'
+
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})$/
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i
+const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']
+
+/**
+ * Takes whoever calls from this machine without a token for the demo's user. Not so what only looks
+ * local: what a proxy passed on, a name that was bent to 127.0.0.1, a page of somebody else's in the
+ * browser (pages may open websockets anywhere).
+ */
+export function identifyLoopback(projects: readonly string[]): Identify {
+  const editor = permissionIds(EDITOR)
+  const demo: Caller = {
+    subject: 'demo',
+    email: 'demo@example.com',
+    actor: { kind: 'USER', name: 'demo' },
+    projects: new Map(projects.map((name) => [name, editor])),
+  }
+  return ({ headers, remoteAddress }) => {
+    const local = remoteAddress !== undefined && LOOPBACK.test(remoteAddress)
+    if (!local || headers.authorization !== undefined || isForeign(headers)) return null
+    return demo
+  }
+}
+
+function isForeign(headers: IncomingHttpHeaders): boolean {
+  const { host, origin } = headers
+  if (FORWARDED.some((name) => headers[name] !== undefined)) return true
+  if (host === undefined || !LOOPBACK_HOST.test(host)) return true
+  return origin !== undefined && origin !== `http://${host}`
+}

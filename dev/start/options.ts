@@ -1,0 +1,32 @@
+import { parseArgs } from 'node:util'
+
+export type StartOptions = { fresh: boolean; help: boolean }
+
+export const USAGE = `npm start [-- --fresh]
+
+Brings up everything on this machine: PostgreSQL, the API, the worker, and two regions of two
+clusters with a simulated data plane. Data stay in .data/ between runs. Ctrl-C ends it all.
+
+  --fresh   removes the data of earlier runs first
+  --help    says this
+
+  PORT, HOST     where the API listens (4000, 127.0.0.1)
+  DATABASE_URL   a PostgreSQL of yours instead of the embedded one
+  LOG_LEVEL      fatal, error, warn, info, debug, trace or silent (warn)`
+
+/** Reads the arguments; a text is what is wrong with them. */
+export function readOptions(args: string[]): StartOptions | string {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        fresh: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    return values
+  } catch (error) {
+    // What parseArgs refuses it explains in one line.
+    return error instanceof Error ? error.message : String(error)
+  }
+}

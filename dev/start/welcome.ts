@@ -1,0 +1,49 @@
+/** What a person is told once everything runs. */
+export function welcome(facts: {
+  url: string
+  project: string
+  vpcId: string
+  region: string
+  /** One in each cluster of the region. */
+  backends: string[]
+  dataDir: string
+  seconds: number
+}): string {
+  const endpoint = `${facts.url}/projects/${facts.project}/graphql`
+  const backends = facts.backends.map((address) => `{ address: "${address}" }`).join(', ')
+  const mutation = `mutation {
+  createLoadBalancer(input: {
+    name: "web", vpc: "${facts.vpcId}", region: "${facts.region}"
+    protocol: { tcp: { port: 80 } }
+    backends: [${backends}]
+  }) {
+    ... on CreateLoadBalancerPayload { loadBalancer { id generation addresses { address } } }
+    ... on UserError { message }
+  }
+}`
+  const query = '{ loadBalancers { nodes { name status { phase } } } }'
+  return `
+Everything runs, after ${facts.seconds.toFixed(1)} s. Open GraphiQL:
+
+  ${endpoint}
+
+A first load balancer, to paste there:
+
+${indent(mutation)}
+
+Watch it settle, in another tab:
+
+${indent('subscription { loadBalancers { type loadBalancer { name status { phase observedGeneration } } } }')}
+
+The same by curl:
+
+  curl ${endpoint} -H 'content-type: application/json' \\
+    -d '${JSON.stringify({ query })}'
+
+Data are in ${facts.dataDir}; npm start -- --fresh begins anew. Ctrl-C stops everything.
+`
+}
+
+function indent(text: string): string {
+  return text.replace(/^/gm, '  ')
+}

@@ -1,10 +1,10 @@
 import { canonical } from './addresses.ts'
+import { bindsAsWanted } from './comparison.ts'
 import type { Desired } from './desired.ts'
 import { found } from './findings.ts'
 import type { NetworkRule, ServiceVIPBinding } from './objects.ts'
 import { currentCondition, type Observed, said } from './observed.ts'
 import type { Finding } from './report.ts'
-import { bindsAsWanted } from './steps.ts'
 
 /** *backends* dialect: one finding for each of our bindings. */
 export const bindingFindings = (

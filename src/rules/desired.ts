@@ -1,22 +1,8 @@
 import { compareAddresses } from './addresses.ts'
+import { bindingOf, ruleOf } from './bodies.ts'
 import { found } from './findings.ts'
-import { bindingName, ruleName, SERVING, servingLabel } from './names.ts'
-import {
-  type BackendsRuleSpec,
-  DATA_PLANE_NAMESPACE,
-  FIELD_MANAGER,
-  GENERATION_ANNOTATION,
-  INSTANCE_LABEL,
-  LOAD_BALANCER_LABEL,
-  MANAGED_BY_LABEL,
-  NETWORK_RULES,
-  type NetworkRule,
-  type ObjectMeta,
-  type RuleProtocol,
-  SERVICE_VIP_BINDINGS,
-  type SelectorRuleSpec,
-  type ServiceVIPBinding,
-} from './objects.ts'
+import { ruleName } from './names.ts'
+import type { NetworkRule, ServiceVIPBinding } from './objects.ts'
 import { type ListedBackend, placeBackends } from './placing.ts'
 import type { Finding } from './report.ts'
 import type { Capabilities, Dialect, SessionAffinity, Wanted, WantedVip } from './wanted.ts'
@@ -60,13 +46,6 @@ export type DesiredBackend = {
   node: string | undefined
   /** TRUE Resolved, or why it is kept out here. */
   placed: Finding
-}
-
-/** The field's value where a schema has `sessionAffinity`; NONE is the field's absence. */
-const AFFINITIES: Record<SessionAffinity, string | undefined> = {
-  NONE: undefined,
-  CLIENT_IP: 'ClientIP',
-  CLIENT_IP_AND_PROTOCOL: 'ClientIPAndProtocol',
 }
 
 /** Computes what should be in a cluster. Equal wishes give deeply equal answers, in the same order. */
@@ -151,80 +130,6 @@ const affinityFinding = (affinity: SessionAffinity, capabilities: Capabilities):
     return found('FALSE', 'AffinityNotSupported', 'Connections are spread without affinity.')
   return found('TRUE', 'Honoured', 'Connections are spread with the affinity asked for.')
 }
-
-const metaOf = (wanted: Wanted, name: string): ObjectMeta => ({
-  name,
-  namespace: DATA_PLANE_NAMESPACE,
-  labels: {
-    [MANAGED_BY_LABEL]: FIELD_MANAGER,
-    [INSTANCE_LABEL]: wanted.instance,
-    [LOAD_BALANCER_LABEL]: wanted.loadBalancer,
-  },
-})
-
-const protocolOf = (wanted: Wanted): RuleProtocol => (wanted.protocol === 'TCP' ? 'tcp' : 'udp')
-
-const ruleOf = (
-  wanted: Wanted,
-  capabilities: Capabilities,
-  name: string,
-  vip: string,
-  byAddress: ListedBackend[],
-  byAge: ListedBackend[],
-): NetworkRule => {
-  const affinity = capabilities.sessionAffinity ? AFFINITIES[wanted.sessionAffinity] : undefined
-  const shared = {
-    vpcRef: wanted.vpcRef,
-    vipAddresses: [vip],
-    protocol: protocolOf(wanted),
-    port: wanted.port,
-    ...(affinity === undefined ? {} : { sessionAffinity: affinity }),
-  }
-  const spec: BackendsRuleSpec | SelectorRuleSpec =
-    capabilities.dialect === 'selector'
-      ? {
-          ...shared,
-          backendSelector: { matchLabels: { [servingLabel(wanted.loadBalancer)]: SERVING } },
-          backendPort: wanted.port,
-        }
-      : {
-          ...shared,
-          vpcAttachmentRef: byAge[0]?.endpoint.attachmentRef ?? '',
-          backends: byAddress.map(({ backend }) => ({
-            address: backend.address,
-            port: wanted.port,
-          })),
-        }
-  return {
-    apiVersion: `${NETWORK_RULES.group}/${NETWORK_RULES.version}`,
-    kind: NETWORK_RULES.kind,
-    metadata: {
-      ...metaOf(wanted, name),
-      annotations: { [GENERATION_ANNOTATION]: String(wanted.rulesGeneration) },
-    },
-    spec,
-  }
-}
-
-const bindingOf = (
-  wanted: Wanted,
-  rule: string,
-  vip: string,
-  { backend, endpoint }: ListedBackend,
-): ServiceVIPBinding => ({
-  apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
-  kind: SERVICE_VIP_BINDINGS.kind,
-  metadata: metaOf(wanted, bindingName(rule, backend.address, endpoint.node)),
-  spec: {
-    targetRef: { kind: 'Node', name: endpoint.node },
-    vipAddress: vip,
-    port: wanted.port,
-    protocol: protocolOf(wanted),
-    backendAddress: backend.address,
-    backendPort: wanted.port,
-    egressKind: endpoint.egressKind,
-  },
-})
 
 /** Each attachment once, whatever the number of its addresses. */
 const attachmentsOf = (listed: ListedBackend[]): AttachmentLabel[] => {

@@ -1,4 +1,5 @@
 import { bindingFindings, servingByBinding } from './bindingProof.ts'
+import { isAsWanted } from './comparison.ts'
 import type { Desired } from './desired.ts'
 import { firstAgainst, found, holds } from './findings.ts'
 import type { NetworkRule } from './objects.ts'
@@ -6,7 +7,6 @@ import { conditionOf, type Observed, said } from './observed.ts'
 import type { Finding } from './report.ts'
 import { advertisedFinding, routeFinding } from './routes.ts'
 import { boundNodes, isProgrammed, programmedFinding, servingByNode } from './selectorProof.ts'
-import { isAsWanted } from './steps.ts'
 
 /** What a cluster proves about one wanted rule. */
 export type Proof = {

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util'
 import { canonical } from './addresses.ts'
+import { bindsAsWanted, carriesMarks, isAsWanted, type RuleMend, surplusOf } from './comparison.ts'
 import type { AttachmentLabel, Desired } from './desired.ts'
 import { namePrefix, SERVING, servingLabel } from './names.ts'
 import {
@@ -30,7 +30,7 @@ export type Step =
 /** null takes a field away. */
 export type Patch = {
   metadata?: { uid: string; labels: Record<string, string | null> }
-  spec?: { vipAddresses?: string[]; sessionAffinity?: null }
+  spec?: RuleMend
 }
 
 export type Steps = {
@@ -69,7 +69,7 @@ const bindingSteps = (desired: Desired, observed: Observed) => {
   const present = observed.bindings.filter((binding) => isOurs(binding, desired))
   const unwanted = present.filter((binding) => {
     const wish = wanted.get(binding.metadata.name)
-    return !wish || isDeleting(binding) || !sameFields(wish.spec, binding.spec)
+    return !wish || isDeleting(binding) || !bindsAsWanted(wish, binding)
   })
   const relieved = unwanted.filter((binding) => !stillNeeded(binding, desired, observed))
   // The data plane keeps one row per node, so the old binding there must be gone before the next.
@@ -118,37 +118,6 @@ const repairs = (wish: NetworkRule, rule: NetworkRule): Step[] => {
   const where = namespace === undefined ? { name } : { name, namespace }
   return [...now, { act: 'merge', resource: NETWORK_RULES, where, patch: { spec: surplus } }]
 }
-
-/**
- * What others added to the fields that are ours alone and an apply of ours leaves standing: under
- * server-side apply `vipAddresses` is a set whose items have owners of their own, and a field that
- * we don't send stays with whoever sent it.
- */
-const surplusOf = (wish: NetworkRule, rule: NetworkRule): Patch['spec'] | undefined => {
-  const spec: Partial<NetworkRule['spec']> = rule.spec ?? {}
-  const foreignVips = spec.vipAddresses?.some((vip) => !wish.spec.vipAddresses.includes(vip))
-  const foreignAffinity =
-    spec.sessionAffinity !== undefined && wish.spec.sessionAffinity === undefined
-  if (!foreignVips && !foreignAffinity) return undefined
-  return {
-    ...(foreignVips ? { vipAddresses: wish.spec.vipAddresses } : {}),
-    ...(foreignAffinity ? { sessionAffinity: null } : {}),
-  }
-}
-
-/** Whether a rule's spec, read back, is what we want in every field that we decide. */
-export const isAsWanted = (wish: NetworkRule, rule: NetworkRule): boolean =>
-  sameFields(wish.spec, rule.spec) &&
-  isDeepStrictEqual(selectorOf(wish), selectorOf(rule)) &&
-  surplusOf(wish, rule) === undefined
-
-/** One more label in a selector would choose fewer backends, so it must be equal as a whole. */
-const selectorOf = ({ spec }: { spec?: object }): unknown =>
-  spec && 'backendSelector' in spec ? spec.backendSelector : undefined
-
-/** Whether a binding does exactly what we want. */
-export const bindsAsWanted = (wish: ServiceVIPBinding, binding: ServiceVIPBinding): boolean =>
-  sameFields(wish.spec, binding.spec)
 
 const labelSteps = (desired: Desired, observed: Observed) => {
   const label = servingLabel(desired.loadBalancer)
@@ -233,29 +202,3 @@ const removal =
       ...(uid === undefined ? {} : { uid }),
     },
   })
-
-/** Whether an object carries our labels and our annotation, beside whatever others put there. */
-const carriesMarks = (wish: KubeObject, object: KubeObject): boolean =>
-  sameFields(wish.metadata.labels, object.metadata.labels ?? {}) &&
-  sameFields(wish.metadata.annotations, object.metadata.annotations ?? {})
-
-/**
- * Whether everything that is wished is there and equal; further fields of maps are others' affair.
- * Lists must be equal as a whole, each of their items in its wished fields.
- */
-const sameFields = (wish: unknown, seen: unknown): boolean => {
-  if (wish === undefined) return true
-  if (Array.isArray(wish))
-    return (
-      Array.isArray(seen) &&
-      wish.length === seen.length &&
-      wish.every((item, index) => sameFields(item, seen[index]))
-    )
-  if (typeof wish === 'object' && wish !== null)
-    return (
-      typeof seen === 'object' &&
-      seen !== null &&
-      Object.entries(wish).every(([key, value]) => sameFields(value, Reflect.get(seen, key)))
-    )
-  return wish === seen
-}

@@ -275,6 +275,22 @@ const rows: Row[] = [
     'DEGRADED',
     'FALSE NotAdvertised',
   ],
+  [
+    'nothing serves one address and another one was just bound',
+    withIPv4({
+      placements: [
+        placement('a', {
+          report: report({
+            inEffect: false,
+            vips: { [VIP]: vipSaying('NotAdvertised'), [IPV4_VIP]: vipSaying('Progressing') },
+          }),
+        }),
+      ],
+      previous: served,
+    }),
+    'DEGRADED',
+    'FALSE NotAdvertised',
+  ],
 ]
 
 describe('phase and readiness where', () => {
@@ -398,8 +414,10 @@ describe('conditions', () => {
   })
 
   test('Provisioned counts a report only for what it is about', () => {
-    const placements = [placement('a', { asked: 6 })]
-    expect(says(fold(input({ placements })), 'Provisioned')).toBe('FALSE Progressing')
+    const status = fold(input({ placements: [placement('a', { asked: 6 })] }))
+    expect(says(status, 'Provisioned')).toBe('FALSE Progressing')
+    expect(status.vips[VIP]?.provisioned.reason).toBe('Progressing')
+    expect(status.vips[VIP]?.advertised.status).toBe('TRUE')
   })
 
   test('what is not announced yet is on its way; once it was, it is a failure', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { isAsWanted } from '../../src/rules/comparison.ts'
 import { type Desired, desired } from '../../src/rules/desired.ts'
 import {
   GENERATION_ANNOTATION,
@@ -8,7 +9,7 @@ import {
   type ServiceVIPBinding,
 } from '../../src/rules/objects.ts'
 import type { Observed } from '../../src/rules/observed.ts'
-import { isAsWanted, steps } from '../../src/rules/steps.ts'
+import { steps } from '../../src/rules/steps.ts'
 import { ModelCluster } from './modelCluster.ts'
 import {
   anyCapabilities,

@@ -117,7 +117,7 @@ const carrying = (
     return cluster.status === 'FALSE' && against.status === 'FALSE' ? cluster : against
   }
   if (Object.values(report.backends).some(({ serving }) => serving))
-    return placement.settledGeneration >= 0 ? closed('TRUE', 'Serving') : onItsWay
+    return placement.settledGeneration > 0 ? closed('TRUE', 'Serving') : onItsWay
   return firstAgainst([word(vip.provisioned)]) ?? closed('FALSE', 'NotServing')
 }
 

@@ -25,7 +25,7 @@ export const badUserInput = (message: string) => failure('BAD_USER_INPUT', messa
 /** Nobody is known to be calling. */
 export const unauthenticated = (message: string) => failure('UNAUTHENTICATED', message, 401)
 /** The caller is known and may not do this. */
-export const forbidden = (message: string) => failure('FORBIDDEN', message)
+export const forbidden = (message: string, status?: number) => failure('FORBIDDEN', message, status)
 /** The project in the path isn't one. */
 export const unknownProject = (project: string) =>
   failure('NOT_FOUND', `There is no project "${project}".`, 404)

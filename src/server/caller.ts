@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Actor } from '../domain/records.ts'
+import { type Permission, SERVICE } from '../schema/context.ts'
+
+/** Somebody who was recognised, and what they may do where. */
+export type Caller = {
+  /** The identity that the token was issued for. */
+  subject: string
+  email: string | null
+  /** How the log of changes names them. */
+  actor: Actor
+  /** Permission ids (`networking.datumapis.com/loadbalancers.create`, …) by project. */
+  projects: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+/** What is known about a request when its sender is to be recognised. */
+export type Credentials = {
+  /** A websocket's `connectionParams` may stand in for `authorization`: browsers can't send it. */
+  headers: IncomingHttpHeaders
+  /** The other end of the connection, e.g. `127.0.0.1`. */
+  remoteAddress: string | undefined
+}
+
+/** Answers who calls; null: nobody that is known. */
+export type Identify = (credentials: Credentials) => Caller | null | Promise<Caller | null>
+
+/** All that there is: what an editor of a project has. */
+export const EDITOR: readonly Permission[] = [
+  'loadbalancers.get',
+  'loadbalancers.list',
+  'loadbalancers.create',
+  'loadbalancers.update',
+  'loadbalancers.delete',
+  'loadbalancers.use',
+  'ipv4reservations.get',
+  'ipv4reservations.list',
+  'ipv4reservations.create',
+  'ipv4reservations.update',
+  'ipv4reservations.delete',
+  'ipv4reservations.use',
+]
+
+/** Permission ids as they are written in tokens. */
+export function permissionIds(permissions: readonly Permission[]): ReadonlySet<string> {
+  return new Set(permissions.map((permission) => `${SERVICE}/${permission}`))
+}

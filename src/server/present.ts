@@ -1,0 +1,75 @@
+/** Errors as clients see them: one of a few codes, and nothing that was not meant for them. */
+import { randomUUID } from 'node:crypto'
+import { type ExecutionResult, GraphQLError, type GraphQLFormattedError } from 'graphql'
+import type { Logger } from 'pino'
+import { CODES } from '../schema/failures.ts'
+
+const known = new Set<unknown>(CODES)
+
+/**
+ * An error that was meant for the client keeps its words; everything that the query itself is to
+ * blame for is BAD_USER_INPUT. The rest is a bug: the client gets an id, the log what happened.
+ */
+export function present(error: unknown, logger: Logger): GraphQLError {
+  if (error instanceof GraphQLError) {
+    const { code, http } = meant(error).extensions
+    if (known.has(code)) return error
+    if (isForTheClient(error)) {
+      // Without a path nothing was executed: the variables don't fit.
+      const early = error.path === undefined ? { spec: true, status: 400 } : undefined
+      return withExtensions(error, { code: 'BAD_USER_INPUT', http: http ?? early })
+    }
+  }
+  const requestId = randomUUID()
+  logger.error({ requestId, err: original(error) }, 'a request failed')
+  return new GraphQLError(`Something went wrong here; it was logged as ${requestId}.`, {
+    ...(error instanceof GraphQLError
+      ? { nodes: error.nodes ?? null, path: error.path, positions: error.positions }
+      : {}),
+    extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },
+  })
+}
+
+/** The error as it was thrown: the executor wraps it to tell where in the answer it belongs. */
+function meant(error: GraphQLError): GraphQLError {
+  return error.originalError instanceof GraphQLError ? error.originalError : error
+}
+
+function original(error: unknown): unknown {
+  return error instanceof GraphQLError ? (error.originalError ?? error) : error
+}
+
+/**
+ * Parsing, validation and the coercion of arguments name the place in the query; an error without
+ * one, in the middle of an execution, comes from a value of ours that its type can't show.
+ */
+function isForTheClient(error: GraphQLError): boolean {
+  const { originalError } = error
+  if (originalError === undefined) return true
+  if (!(originalError instanceof GraphQLError)) return false
+  return originalError.nodes !== undefined
+}
+
+function withExtensions(error: GraphQLError, extensions: Record<string, unknown>): GraphQLError {
+  return new GraphQLError(error.message, {
+    nodes: error.nodes ?? null,
+    source: error.source,
+    positions: error.positions,
+    path: error.path,
+    extensions: Object.fromEntries(
+      Object.entries(extensions).filter(([, value]) => value !== undefined),
+    ),
+  })
+}
+
+/** The answer with its errors as clients see them. */
+export function presented(result: ExecutionResult, logger: Logger): ExecutionResult {
+  if (result.errors === undefined || result.errors.length === 0) return result
+  return { ...result, errors: result.errors.map((error) => present(error, logger)) }
+}
+
+/** The error as JSON, without what only HTTP has a use for. */
+export function toJson(error: GraphQLError): GraphQLFormattedError {
+  const { http, ...extensions } = error.extensions
+  return { ...error.toJSON(), extensions }
+}

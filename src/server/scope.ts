@@ -1,0 +1,90 @@
+import type { Store } from '../db/client.ts'
+import type { EventLog } from '../domain/events/log.ts'
+import { isProjectKnown } from '../domain/operators/projects.ts'
+import { type Clock, type Context, SERVICE } from '../schema/context.ts'
+import { forbidden, unauthenticated, unknownProject } from '../schema/failures.ts'
+import { Loaders } from '../schema/loaders.ts'
+import type { Caller, Credentials, Identify } from './caller.ts'
+
+const PATH =
+  /^(?:\/resourcemanager\.miloapis\.com\/v1alpha1)?\/projects\/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)\/graphql$/
+/** A project that was known stays known for this long, in milliseconds. */
+const REMEMBERED = 60_000
+const MOST_REMEMBERED = 10_000
+
+/** The project that a path names, in either of its forms; null for any other path. */
+export function projectOf(url: string): string | null {
+  const query = url.indexOf('?')
+  return PATH.exec(query === -1 ? url : url.slice(0, query))?.[1] ?? null
+}
+
+/** What all requests share. */
+export type Service = {
+  store: Store
+  log: EventLog
+  clock: Clock
+  identify: Identify
+}
+
+/** Who calls is asked first, then whether they may see the project, then whether there is one. */
+export class Door {
+  readonly #service: Service
+  readonly #known = new Map<string, number>()
+
+  constructor(service: Service) {
+    this.#service = service
+  }
+
+  /** The caller with their permissions in the project, without the service's prefix. Refuses by throwing. */
+  async admit(project: string, credentials: Credentials): Promise<Admitted> {
+    const identified = this.#service.identify(credentials)
+    const caller = identified instanceof Promise ? await identified : identified
+    if (caller === null) throw unauthenticated('Send a token that this service accepts.')
+    const granted = caller.projects.get(project)
+    if (granted === undefined) throw forbidden(`You may not see project "${project}".`, 403)
+    if (!this.#remembers(project)) {
+      if (!(await isProjectKnown(this.#service.store, project))) throw unknownProject(project)
+      this.#remember(project)
+    }
+    return { caller, project, permissions: unprefixed(granted) }
+  }
+
+  /** The context of one operation. */
+  context({ caller, project, permissions }: Admitted): Context {
+    const { store, log, clock } = this.#service
+    return {
+      store,
+      log,
+      clock,
+      project,
+      caller,
+      permissions,
+      loaders: new Loaders(store, project),
+    }
+  }
+
+  #remembers(project: string): boolean {
+    const since = this.#known.get(project)
+    return since !== undefined && performance.now() - since < REMEMBERED
+  }
+
+  #remember(project: string): void {
+    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear()
+    this.#known.set(project, performance.now())
+  }
+}
+
+export type Admitted = { caller: Caller; project: string; permissions: ReadonlySet<string> }
+
+const PREFIX = `${SERVICE}/`
+const without = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>()
+
+/** Callers are often the same object again. */
+function unprefixed(granted: ReadonlySet<string>): ReadonlySet<string> {
+  const known = without.get(granted)
+  if (known !== undefined) return known
+  const ours = [...granted].filter((id) => id.startsWith(PREFIX))
+  const permissions = new Set(ours.map((id) => id.slice(PREFIX.length)))
+  without.set(granted, permissions)
+  return permissions
+}

@@ -1,5 +1,6 @@
 import { hostPrefix, isIPv4 } from '../../src/rules/addresses.ts'
-import type { Desired } from '../../src/rules/desired.ts'
+import { type Desired, desired } from '../../src/rules/desired.ts'
+import { judge } from '../../src/rules/evidence.ts'
 import { advertisementName } from '../../src/rules/names.ts'
 import type {
   BGPAdvertisement,
@@ -10,6 +11,10 @@ import type {
   ServiceVIPBinding,
 } from '../../src/rules/objects.ts'
 import type { Observed } from '../../src/rules/observed.ts'
+import type { PlacementReport } from '../../src/rules/report.ts'
+import type { Capabilities, Wanted } from '../../src/rules/wanted.ts'
+
+export const NOW = '2026-01-01T00:10:00.000Z'
 
 /** A cluster in which the data plane has done all that it should. */
 export const inEffect = (wish: Desired, gateways: string[] = ['gw-1', 'gw-2']): Observed =>
@@ -89,3 +94,31 @@ export const gateway = (node: string, ready?: ObjectCondition): NetworkGateway =
 /** A gateway that says why it isn't ready. */
 export const troubled = (node: string, reason: string): NetworkGateway =>
   gateway(node, condition('Ready', 'False', reason, 1))
+
+/** The one that a test speaks of. */
+export const first = <T>(items: T[] | undefined): T => {
+  const item = items?.[0]
+  if (item === undefined) throw new Error('there is none')
+  return item
+}
+
+/** What is reported of a cluster where all is done, but for the change. */
+export const report = (
+  want: Wanted,
+  can: Capabilities,
+  change: (seen: Observed) => Observed | undefined = () => undefined,
+): PlacementReport => {
+  const wish = desired(want, can)
+  const seen = inEffect(wish)
+  return judge(want, wish, change(seen) ?? seen, NOW)
+}
+
+/** Puts conditions in the place of those of the same type. */
+export const replaced = (
+  object: { status?: { conditions?: ObjectCondition[] } },
+  ...conditions: ObjectCondition[]
+): void => {
+  const types = conditions.map(({ type }) => type)
+  const others = object.status?.conditions?.filter(({ type }) => !types.includes(type)) ?? []
+  object.status = { ...object.status, conditions: [...others, ...conditions] }
+}

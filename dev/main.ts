@@ -1,7 +1,7 @@
 // npm start: everything on one machine, in one terminal.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { relative } from 'node:path'
+import { relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { ConfigurationError, type Environment, readEnvironment } from '../src/config/environment.ts'
@@ -26,6 +26,7 @@ class CannotStart extends Error {
 
 /** Milliseconds: long enough to see a status change, short enough not to wait for it. */
 const DELAYS = { accept: 150, advertise: 250, bind: 200, teardown: 250 }
+const DATA = fileURLToPath(new URL('../.data', import.meta.url))
 const DATABASE = 'network_load_balancers'
 
 const shutdown = new Shutdown()
@@ -62,7 +63,7 @@ async function start(args: string[]): Promise<void> {
   const environment = readEnvironment({ LOG_LEVEL: 'warn', ...process.env })
   const { port, host = '127.0.0.1' } = environment
   await requireFreePort(port, host)
-  const directory = await openDataDirectory(fileURLToPath(new URL('../.data', import.meta.url)))
+  const directory = await openDataDirectory(resolve(options.data ?? DATA))
   if (options.fresh) await beginAnew(environment, directory)
   const { store, url, fleet } = await startStores(environment, directory)
   const { worker, api } = await startProcesses(environment, { url, fleet, host })

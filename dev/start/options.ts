@@ -1,14 +1,20 @@
 import { parseArgs } from 'node:util'
 
-export type StartOptions = { fresh: boolean; help: boolean }
+export type StartOptions = {
+  fresh: boolean
+  help: boolean
+  /** A directory other than .data. */
+  data?: string | undefined
+}
 
 export const USAGE = `npm start [-- --fresh]
 
 Brings up everything on this machine: PostgreSQL, the API, the worker, and two regions of two
 clusters with a simulated data plane. Data stay in .data/ between runs. Ctrl-C ends it all.
 
-  --fresh   removes the data of earlier runs first
-  --help    says this
+  --fresh      removes the data of earlier runs first
+  --data DIR   keeps data in another directory
+  --help       says this
 
   PORT, HOST     where the API listens (4000, 127.0.0.1)
   DATABASE_URL   a PostgreSQL of yours instead of the embedded one
@@ -22,6 +28,7 @@ export function readOptions(args: string[]): StartOptions | string {
       options: {
         fresh: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
+        data: { type: 'string' },
       },
     })
     return values

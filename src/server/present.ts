@@ -47,7 +47,7 @@ function isForTheClient(error: GraphQLError): boolean {
   const { originalError } = error
   if (originalError === undefined) return true
   if (!(originalError instanceof GraphQLError)) return false
-  return originalError.nodes !== undefined
+  return error.path === undefined || originalError.nodes !== undefined
 }
 
 function withExtensions(error: GraphQLError, extensions: Record<string, unknown>): GraphQLError {

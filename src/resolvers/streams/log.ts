@@ -43,7 +43,9 @@ async function* follow(
   const { clock, log, store, project } = context
   const since = await listEvents(store, { project, filter: { since: from }, page: { first: 1 } })
   const syncedBy = since.items[0]?.item.id
-  const batches = log.follow(from, signal)[Symbol.asyncIterator]()
+  const leaving = new AbortController()
+  const ended = AbortSignal.any([signal, leaving.signal])
+  const batches = log.follow(from, ended)[Symbol.asyncIterator]()
   try {
     let position = from
     if (syncedBy === undefined) yield told(context, 'SYNCED', position, null)
@@ -66,6 +68,8 @@ async function* follow(
       pending = batches.next()
     }
   } finally {
+    // It may be waiting for the next batch, which only the signal ends.
+    leaving.abort()
     await batches.return?.()
   }
 }

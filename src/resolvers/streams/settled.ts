@@ -21,7 +21,7 @@ export function watchSettling(context: Context, waited: Waited): AsyncGenerator<
     const told = (outcome: Outcome): SettledEvent => ({
       outcome,
       generation: generation ?? 0,
-      unmet: record === null || outcome === 'SETTLED' ? [] : unmetOf(record),
+      unmet: record === null ? [] : unmetOf(record),
       loadBalancer: record,
     })
     try {

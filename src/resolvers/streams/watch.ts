@@ -141,7 +141,9 @@ class Watch<T extends Versioned> {
 
   async *#follow(): AsyncGenerator<WatchEvent<T>> {
     const { clock, log } = this.#context
-    const batches = log.follow(this.#position, this.#signal)[Symbol.asyncIterator]()
+    const leaving = new AbortController()
+    const ended = AbortSignal.any([this.#signal, leaving.signal])
+    const batches = log.follow(this.#position, ended)[Symbol.asyncIterator]()
     try {
       let quietSince = clock.now().getTime()
       let pending = batches.next()
@@ -167,6 +169,8 @@ class Watch<T extends Versioned> {
         pending = batches.next()
       }
     } finally {
+      // It may be waiting for the next batch, which only the signal ends.
+      leaving.abort()
       await batches.return?.()
     }
   }

@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest'
+import { create, useService } from './service.ts'
+import { subscribe, TRANSPORTS } from './streams.ts'
+
+type Event = {
+  type: string
+  cursor: string
+  id: string | null
+  loadBalancer: { name: string; displayName: string | null; generation: number } | null
+}
+const WATCH = `subscription ($filter: LoadBalancerFilter, $after: LogCursor) {
+  loadBalancers(filter: $filter, after: $after) {
+    type cursor at id loadBalancer { name displayName generation }
+  }
+}`
+const WATCH_ONE = `subscription ($id: ID!, $after: LogCursor) {
+  loadBalancer(id: $id, after: $after) {
+    type cursor at id loadBalancer { name displayName generation }
+  }
+}`
+const service = useService()
+
+const named = (prefix: string) => ({ filter: { nameContains: prefix } })
+const show = (event: Event | undefined) =>
+  event && [event.type, event.loadBalancer?.name ?? null, event.loadBalancer?.displayName ?? null]
+
+async function change(id: string, input: Record<string, unknown>) {
+  const { body } = await service.query(
+    `mutation ($input: UpdateLoadBalancerInput!) { updateLoadBalancer(input: $input) {
+       __typename ... on UserError { message } } }`,
+    { input: { id, ...input } },
+  )
+  expect(body.data.updateLoadBalancer.__typename).toBe('UpdateLoadBalancerPayload')
+}
+
+async function remove(id: string) {
+  const { body } = await service.query(
+    `mutation ($id: ID!) { deleteLoadBalancer(input: { id: $id }) { __typename } }`,
+    { id },
+  )
+  expect(body.data.deleteLoadBalancer.__typename).toBe('DeleteLoadBalancerPayload')
+}
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  const watch = (variables: Record<string, unknown>, query = WATCH) =>
+    subscribe<Event>(service, transport, query, variables)
+
+  test('a stream begins with what is there and goes on with every change', async () => {
+    const made = await create(service, `${transport}-life-a`)
+    const stream = watch(named(`${transport}-life`))
+    expect(show(await stream.next())).toEqual(['ADDED', `${transport}-life-a`, null])
+    expect(show(await stream.next())).toEqual(['SYNCED', null, null])
+    await create(service, `${transport}-other`)
+    await create(service, `${transport}-life-b`)
+    expect(show(await stream.next())).toEqual(['ADDED', `${transport}-life-b`, null])
+    await change(made.id, { displayName: 'One' })
+    expect(show(await stream.next())).toEqual(['MODIFIED', `${transport}-life-a`, 'One'])
+    await change(made.id, { name: `${transport}-gone-a` })
+    expect(show(await stream.next())).toEqual(['LEFT', `${transport}-gone-a`, 'One'])
+    await change(made.id, { name: `${transport}-life-a`, displayName: 'Two' })
+    expect(show(await stream.next())).toEqual(['ADDED', `${transport}-life-a`, 'Two'])
+    await remove(made.id)
+    // Nothing serves it, so it may be gone before anybody saw it go.
+    let event = await stream.next()
+    if (event?.type === 'MODIFIED') event = await stream.next()
+    expect(show(event)).toEqual(['DELETED', `${transport}-life-a`, 'Two'])
+    expect(event?.id).toBe(made.id)
+    await stream.end()
+  })
+
+  test('a stream that goes on from a cursor misses nothing and begins with no snapshot', async () => {
+    const kept = await create(service, `${transport}-resume-a`)
+    const gone = await create(service, `${transport}-resume-b`)
+    const first = watch(named(`${transport}-resume`))
+    await first.next()
+    await first.next()
+    const synced = await first.next()
+    expect(synced?.type).toBe('SYNCED')
+    await first.end()
+    await change(kept.id, { displayName: 'Meanwhile' })
+    await remove(gone.id)
+    await create(service, `${transport}-resume-c`)
+    const again = watch({ ...named(`${transport}-resume`), after: synced?.cursor })
+    const events = [await again.next(), await again.next(), await again.next(), await again.next()]
+    expect(events.map(show)).toEqual([
+      ['ADDED', `${transport}-resume-a`, 'Meanwhile'],
+      ['DELETED', `${transport}-resume-b`, null],
+      ['ADDED', `${transport}-resume-c`, null],
+      ['SYNCED', null, null],
+    ])
+    await again.end()
+  })
+
+  test('a part of a snapshot can not be taken for the whole: its cursor is answered with RESYNC', async () => {
+    await create(service, `${transport}-part-a`)
+    await create(service, `${transport}-part-b`)
+    const first = watch(named(`${transport}-part`))
+    const added = await first.next()
+    await first.end()
+    const again = watch({ ...named(`${transport}-part`), after: added?.cursor })
+    const types = [await again.next(), await again.next(), await again.next(), await again.next()]
+    expect(types.map((event) => event?.type)).toEqual(['RESYNC', 'ADDED', 'ADDED', 'SYNCED'])
+    await again.end()
+  })
+
+  test('a cursor that is none of ours is answered with RESYNC and everything anew', async () => {
+    await create(service, `${transport}-lost`)
+    const stream = watch({ ...named(`${transport}-lost`), after: 'bm9uZQ' })
+    const seen: (string | undefined)[] = []
+    while (seen.at(-1) !== 'ADDED') seen.push((await stream.next())?.type)
+    expect(seen.slice(-2)).toEqual(['RESYNC', 'ADDED'])
+    expect((await stream.next())?.type).toBe('SYNCED')
+    await stream.end()
+  })
+
+  test('the stream of one load balancer ends with it', async () => {
+    const made = await create(service, `${transport}-one`)
+    const stream = watch({ id: made.id }, WATCH_ONE)
+    expect(show(await stream.next())).toEqual(['ADDED', `${transport}-one`, null])
+    const synced = await stream.next()
+    expect(synced?.type).toBe('SYNCED')
+    await remove(made.id)
+    const types: (string | undefined)[] = []
+    while (types.at(-1) !== 'DELETED') types.push((await stream.next())?.type)
+    expect(await stream.next()).toBeUndefined()
+    // Whoever was away meanwhile is told the same.
+    const late = watch({ id: made.id, after: synced?.cursor }, WATCH_ONE)
+    expect(show(await late.next())).toEqual(['DELETED', `${transport}-one`, null])
+    expect(await late.next()).toBeUndefined()
+  })
+
+  test('the stream of what is not there ends at once', async () => {
+    for (const id of ['nonsense', await service.vpc()]) {
+      const stream = watch({ id }, WATCH_ONE)
+      expect((await stream.next())?.type).toBe('SYNCED')
+      expect(await stream.next()).toBeUndefined()
+    }
+  })
+
+  test('a reader that is slow gets the latest state, no version twice and none after a newer', async () => {
+    const made = await create(service, `${transport}-slow`)
+    const stream = watch({ id: made.id }, WATCH_ONE)
+    await stream.next()
+    await stream.next()
+    for (let round = 1; round <= 30; round += 1) await change(made.id, { displayName: `${round}` })
+    const generations: number[] = []
+    while (generations.at(-1) !== 31) {
+      generations.push((await stream.next())?.loadBalancer?.generation ?? 0)
+    }
+    expect(generations).toEqual([...new Set(generations)].sort((a, b) => a - b))
+    await stream.end()
+  })
+
+  test('waiting tells what is missing, and how it came out', async () => {
+    const settled = `subscription ($id: ID!, $generation: Int, $timeoutSeconds: Int) {
+      loadBalancerSettled(id: $id, generation: $generation, timeoutSeconds: $timeoutSeconds) {
+        outcome generation unmet { type status } loadBalancer { name }
+      }
+    }`
+    const wait = (variables: Record<string, unknown>) =>
+      subscribe<{ outcome: string; generation: number; unmet: { type: string }[] }>(
+        service,
+        transport,
+        settled,
+        variables,
+      )
+    const served = await create(service, `${transport}-wait`, {
+      backends: [{ address: 'fd00:1::1' }],
+      protocol: { tcp: { port: transport === 'sse' ? 444 : 445 } },
+    })
+    const superseded = wait({ id: served.id })
+    const waiting = await superseded.next()
+    expect(waiting).toMatchObject({ outcome: 'WAITING', generation: 1 })
+    expect(waiting?.unmet.map(({ type }) => type)).toEqual(['Ready', 'Provisioned'])
+    await change(served.id, { protocol: { tcp: { port: transport === 'sse' ? 446 : 447 } } })
+    let last = await superseded.next()
+    while (last?.outcome === 'WAITING') last = await superseded.next()
+    expect(last).toMatchObject({ outcome: 'SUPERSEDED', generation: 1 })
+    expect(await superseded.next()).toBeUndefined()
+
+    const late = wait({ id: served.id, timeoutSeconds: 0 })
+    let outcome = (await late.next())?.outcome
+    while (outcome === 'WAITING') outcome = (await late.next())?.outcome
+    expect(outcome).toBe('TIMED_OUT')
+
+    // Without backends nothing has to be done anywhere.
+    const idle = await create(service, `${transport}-wait-idle`)
+    expect(await wait({ id: idle.id }).next()).toMatchObject({
+      outcome: 'SETTLED',
+      unmet: [{ type: 'Ready' }],
+    })
+    expect(await wait({ id: 'nonsense' }).next()).toMatchObject({ outcome: 'DELETED' })
+  })
+
+  test('the log is told as it grows, and from a cursor on', async () => {
+    const log = `subscription ($filter: EventFilter, $after: LogCursor) {
+      events(filter: $filter, after: $after) { type cursor event { reason object { id } objectId } }
+    }`
+    const made = await create(service, `${transport}-log`)
+    const filter = { objectId: made.id }
+    type Told = { type: string; cursor: string; event: { reason: string; object: unknown } | null }
+    const stream = subscribe<Told>(service, transport, log, { filter })
+    const synced = await stream.next()
+    expect(synced?.type).toBe('SYNCED')
+    await change(made.id, { displayName: 'Changed' })
+    const updated = await stream.next()
+    expect(updated).toMatchObject({ type: 'ADDED', event: { object: { id: made.id } } })
+    await stream.end()
+    const again = subscribe<Told>(service, transport, log, { filter, after: synced?.cursor })
+    expect((await again.next())?.event).toEqual(updated?.event)
+    expect((await again.next())?.type).toBe('SYNCED')
+    await again.end()
+  })
+
+  test('who may not watch is told so', async () => {
+    const watching = `subscription { ipv4Reservations { type } }`
+    const stream = subscribe(service, transport, watching, {}, 'reader')
+    await expect(stream.next()).rejects.toThrow(/FORBIDDEN/)
+    await stream.end()
+  })
+})

@@ -1,5 +1,4 @@
 import './reflect.ts'
-import type { webcrypto } from 'node:crypto'
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -24,10 +23,11 @@ export type Credentials = {
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
 
-const keyPair = (): Promise<webcrypto.CryptoKeyPair> =>
-  crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+const keyPair = () => crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
 
-async function keyPem(key: webcrypto.CryptoKey): Promise<string> {
+type Key = Awaited<ReturnType<typeof keyPair>>['privateKey']
+
+async function keyPem(key: Key): Promise<string> {
   const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', key)).toString('base64')
   return `-----BEGIN PRIVATE KEY-----\n${der.replace(/.{64}/g, '$&\n').trim()}\n-----END PRIVATE KEY-----\n`
 }

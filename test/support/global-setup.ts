@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -15,6 +15,8 @@ declare module 'vitest' {
 /** One PostgreSQL server for the whole run, with a migrated database that each test file copies. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), 'load-balancer-tests-'))
+  // As root PostgreSQL runs as another account, which has to pass through here.
+  chmodSync(directory, 0o711)
   const server = await startPostgres({
     dataDir: join(directory, 'postgres'),
     // A crash may cost these data.

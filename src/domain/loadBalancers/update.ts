@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import type { Protocol } from '../../rules/wanted.ts'
@@ -130,7 +131,9 @@ const fieldsOf = (current: StoredLoadBalancer): Fields => ({
 function merged(before: Fields, input: UpdateLoadBalancerInput): Fields {
   const reset = new Set<LoadBalancerField>(input.reset ?? [])
   const { protocol, port } = protocolOf(before, input)
-  const base = reset.has('HEALTH_CHECK') ? defaultHealthCheck(protocol) : before.healthCheck
+  const base = reset.has('HEALTH_CHECK')
+    ? defaultHealthCheck(protocol)
+    : carriedOver(before, protocol)
   return {
     name: typeof input.name === 'string' ? input.name : before.name,
     displayName: reset.has('DISPLAY_NAME') ? null : (input.displayName ?? before.displayName),
@@ -146,6 +149,18 @@ function merged(before: Fields, input: UpdateLoadBalancerInput): Fields {
       ? false
       : (input.deletionProtection ?? before.deletionProtection),
   }
+}
+
+/**
+ * The health check under another protocol: one that nobody set is that protocol's own default, and
+ * one that can't probe UDP is off until it is given a port.
+ */
+function carriedOver({ protocol: former, healthCheck }: Fields, protocol: Protocol) {
+  if (protocol === former) return healthCheck
+  if (isDeepStrictEqual(healthCheck, defaultHealthCheck(former)))
+    return defaultHealthCheck(protocol)
+  if (protocol === 'TCP' || healthCheck.probe.port !== null) return healthCheck
+  return { ...healthCheck, enabled: false }
 }
 
 function protocolOf(

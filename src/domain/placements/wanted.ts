@@ -1,5 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import type { Wanted, WantedBackend } from '../../rules/wanted.ts'
+import { failsOpen } from '../folding/backends.ts'
 import type { HealthState } from '../records.ts'
 
 /** A placement as its worker takes it up. */
@@ -56,7 +57,7 @@ export async function readWanted(
 
 function toTaken(row: Row): TakenPlacement {
   const { applied, holds, health, minimumHealthyPercent, backends, ...wanted } = row
-  const open = failsOpen(health, minimumHealthyPercent)
+  const open = failsOpen(health.enabled, health.notUnhealthy, minimumHealthyPercent)
   return {
     applied,
     holds,
@@ -68,15 +69,4 @@ function toTaken(row: Row): TakenPlacement {
       })),
     },
   }
-}
-
-/**
- * Whether every enabled backend serves because too few are left that aren't unhealthy: none of them,
- * or less than the share asked for.
- */
-export function failsOpen(
-  { enabled, notUnhealthy }: { enabled: number; notUnhealthy: number },
-  minimumHealthyPercent: number,
-): boolean {
-  return notUnhealthy === 0 || 100 * notUnhealthy < minimumHealthyPercent * enabled
 }

@@ -1,0 +1,65 @@
+import { REASONS } from '../../rules/reasons.ts'
+import type { HealthCheckSettings, HealthState } from '../records.ts'
+
+/** Why a probed backend's health is as it is. */
+export type HealthReason = 'Healthy' | 'Unhealthy' | 'NotProbedYet' | 'ProberDistrusted'
+
+/** What is known of a backend from its probes so far. */
+export type History = {
+  state: Exclude<HealthState, 'NOT_CHECKED'>
+  reason: HealthReason
+  /** In a tenant's words. */
+  message: string
+  /** In a row, up to the last probe; one of the two is 0. */
+  successes: number
+  failures: number
+  /** Counts changes of what is probed: the admin state, the port, the way of asking. */
+  change: number
+}
+
+export type ProbeResult = ({ ok: true } | { ok: false; message: string }) & {
+  /** `History.change` when the probe began. */
+  change: number
+}
+
+/** A backend that nobody has probed yet. It serves. */
+export const unprobed = (change: number): History => ({
+  state: 'UNKNOWN',
+  reason: 'NotProbedYet',
+  message: REASONS.NotProbedYet,
+  successes: 0,
+  failures: 0,
+  change,
+})
+
+/**
+ * What a probe's result makes of a backend: `rise` successes in a row make it healthy, `fall` failures
+ * in a row unhealthy, from UNKNOWN too; a single other result begins the count anew. Other settings
+ * count from the next result on and reset nothing. A probe that began before the last change says
+ * nothing. Where the prober isn't believed a backend isn't made unhealthy: it is UNKNOWN, and serves.
+ */
+export function judge(
+  settings: Pick<HealthCheckSettings, 'rise' | 'fall'>,
+  before: History,
+  result: ProbeResult,
+  believed: boolean,
+): History {
+  if (result.change !== before.change) return before
+  if (result.ok) {
+    const successes = before.successes + 1
+    const counted = { ...before, successes, failures: 0 }
+    if (before.state === 'HEALTHY' || successes < settings.rise) return counted
+    return { ...counted, state: 'HEALTHY', reason: 'Healthy', message: REASONS.Healthy }
+  }
+  const failures = before.failures + 1
+  const counted = { ...before, successes: 0, failures }
+  if (before.state === 'UNHEALTHY' || failures < settings.fall) return counted
+  return believed
+    ? { ...counted, state: 'UNHEALTHY', reason: 'Unhealthy', message: result.message }
+    : {
+        ...counted,
+        state: 'UNKNOWN',
+        reason: 'ProberDistrusted',
+        message: REASONS.ProberDistrusted,
+      }
+}

@@ -1,0 +1,221 @@
+import pino from 'pino'
+import { afterAll, beforeAll } from 'vitest'
+import { type FleetOptions, type RunningFleet, startFleet } from '../../dev/fleet/fleet.ts'
+import { identifyLoopback } from '../../dev/start/identity.ts'
+import { Fleet } from '../../src/clusters/fleet.ts'
+import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
+import { openStore, type Store } from '../../src/db/client.ts'
+import { type EventLog, openEventLog } from '../../src/domain/events/log.ts'
+import { recordEndpoints, recordVpcs } from '../../src/domain/inventory.ts'
+import { registerCluster } from '../../src/domain/operators/clusters.ts'
+import { type CreateAddressPoolInput, createAddressPool } from '../../src/domain/operators/pools.ts'
+import { setProjectRelease } from '../../src/domain/operators/projects.ts'
+import { createRegion } from '../../src/domain/operators/regions.ts'
+import { Refusal } from '../../src/domain/refusals.ts'
+import { globalId } from '../../src/schema/ids.ts'
+import { startServer } from '../../src/server/server.ts'
+import { startWorkers, type Workers } from '../../src/workers/workers.ts'
+import { type Api, apiAt } from './api.ts'
+import { useDatabase } from './database.ts'
+
+export type Installation = {
+  store: Store
+  log: EventLog
+  /** The clusters, their data planes and endpoints. */
+  fleet: RunningFleet
+  /** By project: `demo` and `other`. */
+  api: Api
+  other: Api
+  /** The global id of a project's VPC. */
+  vpc(project?: string): string
+  /** Addresses of a project's endpoints in one cluster or region. */
+  addresses(where: string, project?: string): string[]
+  workers: Workers
+  /** Ends the workers (as when their process stops) and starts others. */
+  restartWorkers(): Promise<void>
+}
+
+export type InstallationOptions = Omit<FleetOptions, 'dataDir'> & {
+  pools?: CreateAddressPoolInput[]
+  /** false: nothing reconciles; the inventory is put in directly. */
+  workers?: boolean
+}
+
+const POOLS: CreateAddressPoolInput[] = [
+  { name: 'east6', region: 'us-east-1', prefix: '2001:db8:1::/64', skipFirstAndLast: true },
+  { name: 'west6', region: 'us-west-1', prefix: '2001:db8:2::/64', skipFirstAndLast: true },
+  { name: 'east4', region: 'us-east-1', prefix: '198.51.100.0/24', skipFirstAndLast: true },
+  { name: 'west4', region: 'us-west-1', prefix: '203.0.113.0/24', skipFirstAndLast: true },
+]
+
+/**
+ * A whole installation for the tests of one file: a database, clusters with their data planes,
+ * workers and the API over HTTP, all real, on free ports of this machine.
+ */
+export function useInstallation(options: InstallationOptions = {}): Installation {
+  const database = useDatabase()
+  let running: (Installation & { close(): Promise<void> }) | undefined
+  beforeAll(async () => {
+    running = await startInstallation(database.url, options)
+  })
+  afterAll(() => running?.close())
+  const now = (): Installation => {
+    if (running === undefined) throw new Error('the installation is there from beforeAll on')
+    return running
+  }
+  return {
+    get store() {
+      return now().store
+    },
+    get log() {
+      return now().log
+    },
+    get fleet() {
+      return now().fleet
+    },
+    get api() {
+      return now().api
+    },
+    get other() {
+      return now().other
+    },
+    get workers() {
+      return now().workers
+    },
+    vpc: (project) => now().vpc(project),
+    addresses: (where, project) => now().addresses(where, project),
+    restartWorkers: () => now().restartWorkers(),
+  }
+}
+
+async function startInstallation(
+  url: string,
+  options: InstallationOptions,
+): Promise<Installation & { close(): Promise<void> }> {
+  const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' })
+  const store = openStore({ connectionString: url, maxConnections: 20 })
+  const fleet = await startFleet(options)
+  await register(store, fleet, options.pools ?? POOLS)
+  const kubeconfig = await Kubeconfig.open(fleet.kubeconfig, { onProblem: raise, pollMs: 0 })
+  const clusters = new Fleet(kubeconfig, { onHandlerError: raise })
+  const begin = () => startWorkers({ store, fleet: clusters, log: logger })
+  let workers: Workers | undefined
+  if (options.workers ?? true) workers = begin()
+  else await putInInventory(store, fleet)
+  await inventoryComplete(store, fleet)
+  const log = openEventLog(store)
+  const projects = fleet.projects.map(({ name }) => name)
+  const identify = identifyLoopback([...projects, 'unheard-of'])
+  const server = await startServer({
+    store,
+    log,
+    identify,
+    logger,
+    host: '127.0.0.1',
+    port: 0,
+    corsOrigins: [],
+  })
+  const vpcs = await store.prisma.vpc.findMany()
+  return {
+    store,
+    log,
+    fleet,
+    api: apiAt(server.url, 'demo'),
+    other: apiAt(server.url, 'other'),
+    vpc(project = 'demo') {
+      const vpc = vpcs.find((one) => one.project === project)
+      if (vpc === undefined) throw new Error(`no VPC of ${project}`)
+      return globalId('Vpc', vpc.id)
+    },
+    addresses: (where, project = 'demo') =>
+      fleet.endpoints
+        .filter((one) => one.project === project && [one.cluster, one.region].includes(where))
+        .map(({ address }) => address),
+    get workers() {
+      if (workers === undefined) throw new Error('this installation has no workers')
+      return workers
+    },
+    async restartWorkers() {
+      await workers?.close()
+      workers = begin()
+      await workers.renew()
+    },
+    async close() {
+      await server.close()
+      log.close()
+      await workers?.close()
+      await clusters.close()
+      kubeconfig.close()
+      await fleet.close()
+      await store.close()
+    },
+  }
+}
+
+/** What operators would put in. */
+async function register(
+  store: Store,
+  fleet: RunningFleet,
+  pools: CreateAddressPoolInput[],
+): Promise<void> {
+  const layouts = [...fleet.clusters.values()].map(({ layout }) => layout)
+  for (const code of new Set(layouts.map(({ region }) => region))) {
+    done(await createRegion(store, { code, displayName: code.toUpperCase(), cityCode: 'IAD' }))
+  }
+  for (const { name, region, servesIPv4 } of layouts) {
+    done(await registerCluster(store, { name, region, context: name, servesIPv4 }))
+  }
+  const regions = new Set(layouts.map(({ region }) => region))
+  for (const pool of pools) if (regions.has(pool.region)) done(await createAddressPool(store, pool))
+  for (const { name } of fleet.projects) {
+    await setProjectRelease(store, { project: name, released: true })
+  }
+}
+
+function done(answer: object): void {
+  if (answer instanceof Refusal) throw new Error(answer.message)
+}
+
+/** Where no worker follows the clusters. */
+async function putInInventory(store: Store, fleet: RunningFleet): Promise<void> {
+  await recordVpcs(
+    store,
+    fleet.projects.map(({ name, vpcName, vpcId }) => ({
+      ref: vpcId,
+      name: vpcName,
+      project: name,
+    })),
+  )
+  for (const { id, name } of await store.prisma.cluster.findMany()) {
+    const seen = fleet.get(name).endpoints.map((one) => ({
+      attachmentUid: `${name}/${one.address}`,
+      attachmentNamespace: one.attachment.namespace,
+      attachmentName: one.attachment.name,
+      attachmentRef: one.attachmentId,
+      vpcRef: one.vpcId,
+      address: one.address,
+      node: one.node,
+      egressKind: 'veth' as const,
+    }))
+    await recordEndpoints(
+      store,
+      id,
+      seen.map(({ attachmentUid }) => attachmentUid),
+      seen,
+    )
+  }
+}
+
+/** Waits for the inventory of every cluster; bounded by the hook that starts the installation. */
+async function inventoryComplete(store: Store, fleet: RunningFleet): Promise<void> {
+  while ((await store.prisma.endpoint.count()) < fleet.endpoints.length) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** What can't be told to anybody fails the run. */
+function raise(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+}

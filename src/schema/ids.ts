@@ -11,8 +11,6 @@ export type NodeType =
   | 'Region'
   | 'ChangeEvent'
 
-const DECODED =
-  /^([A-Za-z0-9]+):((?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:?){1,2})$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Longer than any id of ours. */
 const LONGEST = 200
@@ -37,15 +35,14 @@ export function backendId(loadBalancer: string, uuid: string): string {
 export function decodeId(id: string): GivenId | null {
   if (id.length > LONGEST) return null
   const text = Buffer.from(id, 'base64url').toString('latin1')
-  const [type, uuid, second, ...more] = text.split(':')
-  if (!DECODED.test(text) || uuid === undefined || more.length > 0 || encode(text) !== id) {
-    return null
-  }
+  const [type, first = '', second, ...more] = text.split(':')
+  if (!isUuid(first) || more.length > 0 || encode(text) !== id) return null
   if (type === 'Backend') {
-    return second ? { type, uuid: second, loadBalancer: uuid } : null
+    return second !== undefined && isUuid(second)
+      ? { type, uuid: second, loadBalancer: first }
+      : null
   }
-  if (second !== undefined || !isNodeType(type)) return null
-  return { type, uuid }
+  return isNodeType(type) && second === undefined ? { type, uuid: first } : null
 }
 
 /** The UUID in an id of the given type; null for any other text. */

@@ -1,0 +1,39 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { pageOfList, pageRequest } from '../../src/schema/pages.ts'
+
+test('twenty come where nothing is said, and at most a hundred', () => {
+  expect(pageRequest({})).toEqual({ first: 20 })
+  expect(pageRequest({ first: null, last: 3, before: 'x' })).toEqual({ last: 3, before: 'x' })
+  expect(pageRequest({ first: 0 })).toEqual({ first: 0 })
+  expect(pageRequest({ first: 100, after: 'x' })).toEqual({ first: 100, after: 'x' })
+  for (const wrong of [{ first: 101 }, { first: -1 }, { last: 101 }, { last: -1 }]) {
+    expect(() => pageRequest(wrong)).toThrow(/0 to 100/)
+  }
+  expect(() => pageRequest({ first: 1, last: 1 })).toThrow(/not both/)
+})
+
+test('pages put together are the whole list, from either end', () => {
+  fc.assert(
+    fc.property(fc.nat(50), fc.integer({ min: 1, max: 12 }), (length, size) => {
+      const list = Array.from({ length }, (_, index) => index)
+      const forward: number[] = []
+      for (let after: string | undefined, more = true; more; ) {
+        const page = pageOfList(list, { first: size, ...(after ? { after } : {}) }, String)
+        forward.push(...page.items.map(({ item }) => item))
+        expect(page.hasPreviousPage).toBe(after !== undefined)
+        after = page.items.at(-1)?.cursor
+        more = page.hasNextPage
+      }
+      expect(forward).toEqual(list)
+      const backward: number[] = []
+      for (let before: string | undefined, more = true; more; ) {
+        const page = pageOfList(list, { last: size, ...(before ? { before } : {}) }, String)
+        backward.unshift(...page.items.map(({ item }) => item))
+        before = page.items[0]?.cursor
+        more = page.hasPreviousPage
+      }
+      expect(backward).toEqual(list)
+    }),
+  )
+})

@@ -16,8 +16,14 @@ export type Launcher = (file: string, args: string[]) => Launch
  * so that the same checkout can be used as root one day and as that user the next.
  */
 export function accountFor(directory: string): Account | undefined {
-  if (process.getuid?.() !== 0) return undefined
   const owner = statSync(directory, { throwIfNoEntry: false })
+  const self = process.getuid?.()
+  if (self !== 0) {
+    if (owner === undefined || self === undefined || owner.uid === self) return undefined
+    throw new Error(
+      `${directory} belongs to another user (uid ${owner.uid}): run this as that user or remove the directory`,
+    )
+  }
   const accounts = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
     .map((line) => line.split(':'))

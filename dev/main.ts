@@ -11,7 +11,12 @@ import { globalId } from '../src/schema/ids.ts'
 import { runApi } from '../src/server/main.ts'
 import { type RunningFleet, startFleet } from './fleet/fleet.ts'
 import { startPostgres } from './postgres.ts'
-import { type DataDirectory, openDataDirectory, removeData } from './start/dataDirectory.ts'
+import {
+  type DataDirectory,
+  holdData,
+  openDataDirectory,
+  removeData,
+} from './start/dataDirectory.ts'
 import { identifyLoopback } from './start/identity.ts'
 import { readOptions, USAGE } from './start/options.ts'
 import { seedStore } from './start/seedStore.ts'
@@ -36,7 +41,7 @@ onSignals(
     console.log('Stopping …')
     void finish(0)
   },
-  // What is left ends by itself when this process is gone.
+  // The worker and PostgreSQL end by themselves when this process is gone.
   () => process.exit(130),
 )
 try {
@@ -64,6 +69,7 @@ async function start(args: string[]): Promise<void> {
   const { port, host = '127.0.0.1' } = environment
   await requireFreePort(port, host)
   const directory = await openDataDirectory(resolve(options.data ?? DATA))
+  hold(directory)
   if (options.fresh) await beginAnew(environment, directory)
   const { store, url, fleet } = await startStores(environment, directory)
   const { worker, api } = await startProcesses(environment, { url, fleet, host })
@@ -81,6 +87,19 @@ async function start(args: string[]): Promise<void> {
       dataDir: `${relative(process.cwd(), directory.root) || '.'}/`,
       seconds: (performance.now() - begun) / 1000,
     }),
+  )
+}
+
+function hold(directory: DataDirectory): void {
+  const held = holdData(directory)
+  if (typeof held === 'function') {
+    process.once('exit', held)
+    return
+  }
+  const { heldBy } = held
+  const name = relative(process.cwd(), directory.root) || '.'
+  throw new CannotStart(
+    `another npm start (process ${heldBy}) uses ${name}: stop it, or take another directory: npm start -- --data DIR`,
   )
 }
 
@@ -103,7 +122,7 @@ async function startStores(
   const database = async () => {
     let url = environment.databaseUrl
     if (url === undefined) {
-      const postgres = await startPostgres({ dataDir: directory.postgres })
+      const postgres = await startPostgres({ dataDir: directory.postgres }).catch(sayWhy)
       closeDatabase = () => postgres.stop()
       void postgres.ended.then(() => failed('PostgreSQL ended'))
       url = await postgres.ensureDatabase(DATABASE)
@@ -168,6 +187,11 @@ async function vpcOf(store: Store, project: string): Promise<string> {
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   throw new CannotStart('no worker found the VPCs of the clusters within 10 s')
+}
+
+/** What keeps PostgreSQL from starting is said in words for whoever runs it. */
+function sayWhy(error: unknown): never {
+  throw new CannotStart(error instanceof Error ? error.message : String(error), { cause: error })
 }
 
 /** Told early, before anything else is started. */

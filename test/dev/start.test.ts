@@ -140,14 +140,20 @@ test('the first start serves what it prints, replaces a killed worker, and SIGTE
   await allGone(processes)
 })
 
-test('the next start finds the same data; killed outright it leaves no process', {
+test('the next start finds the same data, which no other may use; killed outright it leaves no process', {
   timeout: STARTING_MS + ENDING_MS,
 }, async () => {
   const started = run()
   const url = await welcomed(started)
-  expect(await ask(url, names)).toEqual({
+  const web = {
     data: { loadBalancers: { nodes: [{ name: 'web', status: { phase: 'ACTIVE' } }] } },
-  })
+  }
+  expect(await ask(url, names)).toEqual(web)
+  const second = run(['--fresh'])
+  expect(await second.exit).toEqual([1, null])
+  expect(second.said().trim().split('\n')).toHaveLength(1)
+  expect(second.said()).toContain(String(started.pid))
+  expect(await ask(url, names)).toEqual(web)
   const processes = await family(started.pid)
   signal(started.pid, 'SIGKILL')
   await allGone(processes)

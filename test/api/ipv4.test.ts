@@ -1,7 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { NetworkRule } from '../../src/rules/objects.ts'
+import {
+  type NetworkRule,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
+} from '../../src/rules/objects.ts'
 import { useInstallation } from '../support/installation.ts'
-import { rulesIn, rulesUntil } from '../support/objects.ts'
+import { objectsUntil, rulesIn, rulesUntil } from '../support/objects.ts'
 import {
   accepted,
   BIND,
@@ -144,10 +148,11 @@ describe('an IPv4 reservation', () => {
         { state: 'UNBINDING', loadBalancer: { id: from.id } },
       ],
     })
-    // The old rule is being deleted by now, and kept by the data plane that doesn't answer.
-    await rulesUntil(west('a'), (rules) =>
-      rules.some(
-        (one) => isOf(reservation.address)(one) && one.metadata.deletionTimestamp !== undefined,
+    // What binds it is being deleted by now, and kept by the data plane that doesn't answer.
+    await objectsUntil<ServiceVIPBinding>(west('a'), SERVICE_VIP_BINDINGS, (bindings) =>
+      bindings.some(
+        ({ metadata, spec }) =>
+          spec.vipAddress === reservation.address && metadata.deletionTimestamp !== undefined,
       ),
     )
     expect((await rulesIn(west('b'))).filter(isOf(reservation.address))).toEqual([])

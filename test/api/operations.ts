@@ -1,7 +1,9 @@
 import type { Installation } from '../support/installation.ts'
 
-const REFUSAL = `... on UserError { code message path hint retryable }
-  ... on ValidationFailed { issues { code message path suggestion } }`
+const REFUSAL = '... on UserError { code message path hint retryable }'
+const ISSUES = '... on ValidationFailed { issues { code message path suggestion } }'
+/** These have nothing to be invalid. */
+const WITHOUT_ISSUES = /^(?:delete|unbind)/
 
 const CONDITION = 'type status reason message lastTransitionTime observedGeneration'
 
@@ -60,8 +62,9 @@ export type Refusal = {
 }
 
 const mutation = (name: string, fields: string): string => {
+  const issues = WITHOUT_ISSUES.test(name) ? '' : ISSUES
   const type = `${name[0]?.toUpperCase()}${name.slice(1)}`
-  return `mutation ($input: ${type}Input!) { ${name}(input: $input) { __typename ${REFUSAL} ... on ${type}Payload { ${fields} } } }`
+  return `mutation ($input: ${type}Input!) { ${name}(input: $input) { __typename ${REFUSAL} ${issues} ... on ${type}Payload { ${fields} } } }`
 }
 
 const LB = `loadBalancer { ${LOAD_BALANCER} }`

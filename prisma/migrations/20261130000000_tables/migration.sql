@@ -118,9 +118,9 @@ CREATE TABLE "ipv6_block" (
   "pool_id" UUID NOT NULL,
   "load_balancer_id" UUID,
   "reusable_at" TIMESTAMPTZ(3),
-  CONSTRAINT "ipv6_block_pkey" PRIMARY KEY ("prefix")
+  CONSTRAINT "ipv6_block_pkey" PRIMARY KEY ("vip")
 );
-CREATE UNIQUE INDEX "ipv6_block_vip_key" ON "ipv6_block" ("vip");
+CREATE UNIQUE INDEX "ipv6_block_prefix_key" ON "ipv6_block" ("prefix");
 CREATE INDEX "ipv6_block_load_balancer_id_idx" ON "ipv6_block" ("load_balancer_id");
 CREATE INDEX "ipv6_block_free" ON "ipv6_block" ("pool_id", "reusable_at") WHERE "load_balancer_id" IS NULL;
 

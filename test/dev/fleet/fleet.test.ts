@@ -1,9 +1,8 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
-import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fileAddressMap, mappedProber, type Prober } from '../../../dev/fleet/addressMap.ts'
+import { locateByFile } from '../../../dev/fleet/addressMap.ts'
 import { type RunningFleet, startFleet } from '../../../dev/fleet/fleet.ts'
 import { Fleet } from '../../../src/clusters/fleet.ts'
 import { Kubeconfig } from '../../../src/clusters/kubeconfig.ts'
@@ -18,6 +17,7 @@ import {
   type Vpc,
   type VpcAttachment,
 } from '../../../src/rules/objects.ts'
+import { DirectProber } from '../../../src/workers/probe/directProber.ts'
 
 const signal = new AbortController().signal
 
@@ -81,23 +81,18 @@ test('each project has four endpoints per region, two in each cluster, each with
 })
 
 test('every endpoint answers on whatever port is probed, and refuses while it is stopped', async () => {
-  const prober = mappedProber(connecting, fileAddressMap(fleet.addressMap))
-  for (const { address } of fleet.endpoints) {
-    expect(await prober.connect(address, 80, 1_000, signal)).toMatchObject({ reached: true })
-  }
+  const prober = new DirectProber({ locate: locateByFile(fleet.addressMap) })
+  const probe = async (address: string, port = 80) =>
+    (await prober.connect(address, port, 5_000, signal)).ok
+  for (const { address } of fleet.endpoints) expect(await probe(address)).toBe(true)
   const [endpoint] = fleet.endpoints
   if (endpoint === undefined) throw new Error('no endpoint')
-  expect(await prober.connect(endpoint.address, 4711, 1_000, signal)).toMatchObject({
-    reached: true,
-  })
+  expect(await probe(endpoint.address, 4711)).toBe(true)
   await endpoint.stop()
-  expect(await prober.connect(endpoint.address, 80, 1_000, signal)).toMatchObject({
-    reached: false,
-  })
+  expect(await probe(endpoint.address)).toBe(false)
   await endpoint.start()
-  expect(await prober.connect(endpoint.address, 80, 1_000, signal)).toMatchObject({ reached: true })
-  const stranger = await prober.connect('fd20:1:0:9::1', 80, 1_000, signal)
-  expect(stranger).toMatchObject({ reached: false, reason: 'ECONNREFUSED' })
+  expect(await probe(endpoint.address)).toBe(true)
+  expect(await probe('fd20:1:0:9::1')).toBe(false)
 })
 
 test('an endpoint answers a request with HTTP 200', async () => {
@@ -140,20 +135,6 @@ async function uidsIn(running: RunningFleet): Promise<(string | undefined)[]> {
     .flat()
     .map(({ metadata }) => metadata.uid)
     .sort()
-}
-
-const connecting: Prober = {
-  connect: (address, port) =>
-    new Promise((resolve) => {
-      const socket = createConnection(port, address)
-      const end = (reached: boolean) => {
-        socket.destroy()
-        const milliseconds = 1
-        resolve(reached ? { reached, milliseconds } : { reached, reason: 'refused', milliseconds })
-      }
-      socket.once('connect', () => end(true))
-      socket.once('error', () => end(false))
-    }),
 }
 
 function fail(error: unknown): void {

@@ -158,7 +158,7 @@ async function startProcesses(
   given: { url: string; fleet: RunningFleet; host: string },
 ): Promise<{ worker: WorkerProcess; api: string }> {
   const { url, fleet, host } = given
-  const worker = startWorkerProcess({
+  const worker = startWorkerProcess([fleet.addressMap], {
     ...process.env,
     LOG_LEVEL: environment.logLevel,
     DATABASE_URL: url,

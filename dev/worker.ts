@@ -1,13 +1,16 @@
 /**
- * The demo's worker, a process of its own. It ends when its parent asks (by closing the channel between
- * them, as also happens when the parent is killed) or at SIGTERM. Ctrl-C is the parent's to handle.
+ * The demo's worker, a process of its own: `worker.ts <address map>`. It ends when its parent asks by
+ * closing the channel between them (as also happens when the parent is killed), or at SIGTERM.
+ * Ctrl-C is the parent's to handle.
  */
 import pino from 'pino'
 import { Fleet } from '../src/clusters/fleet.ts'
 import { Kubeconfig } from '../src/clusters/kubeconfig.ts'
 import { readEnvironment, requireDatabaseUrl } from '../src/config/environment.ts'
 import { openStore } from '../src/db/client.ts'
+import { DirectProber } from '../src/workers/probe/directProber.ts'
 import { startWorkers } from '../src/workers/workers.ts'
+import { locateByFile } from './fleet/addressMap.ts'
 
 const environment = readEnvironment(process.env)
 const log = pino({ name: 'worker', level: environment.logLevel })
@@ -22,7 +25,11 @@ const kubeconfig = await Kubeconfig.open(environment.kubeconfig.join(':'), {
 const fleet = new Fleet(kubeconfig, {
   onHandlerError: (error) => log.error({ err: error }, 'a follow handler failed'),
 })
-const workers = startWorkers({ store, fleet, log })
+const [addressMap] = process.argv.slice(2)
+if (addressMap === undefined) throw new Error('usage: worker.ts <address map>')
+// The endpoints' addresses are of a network that this machine isn't part of.
+const prober = new DirectProber({ locate: locateByFile(addressMap) })
+const workers = startWorkers({ store, fleet, log, prober })
 
 let stopping = false
 async function stop(): Promise<void> {

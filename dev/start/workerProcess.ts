@@ -22,7 +22,7 @@ const program = fileURLToPath(new URL('../worker.ts', import.meta.url))
  * Runs the worker as a process of its own and starts another one when it dies, each time later. It ends
  * with this process, however that ends: the channel between them then closes.
  */
-export function startWorkerProcess(environment: NodeJS.ProcessEnv): WorkerProcess {
+export function startWorkerProcess(args: string[], environment: NodeJS.ProcessEnv): WorkerProcess {
   const ready = Promise.withResolvers<void>()
   const givenUp = Promise.withResolvers<string>()
   const stopping = Promise.withResolvers<void>()
@@ -32,7 +32,10 @@ export function startWorkerProcess(environment: NodeJS.ProcessEnv): WorkerProces
   const run = async () => {
     for (let deaths = 0; !stopped; ) {
       const begun = performance.now()
-      child = fork(program, { env: environment, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+      child = fork(program, args, {
+        env: environment,
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      })
       child.on('message', () => ready.resolve())
       const [code, signal] = await once(child, 'exit')
       if (stopped) return

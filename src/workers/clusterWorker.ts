@@ -9,6 +9,9 @@ import { ClusterView } from './clusterView.ts'
 import { DirtyQueue } from './dirtyQueue.ts'
 import { Inventory } from './inventory.ts'
 import type { Logger } from './logger.ts'
+import type { Prober } from './probe/prober.ts'
+import { Probing } from './probe/probing.ts'
+import type { Slots } from './probe/slots.ts'
 import { Reconciler } from './reconciler.ts'
 
 /** How many load balancers of one cluster are worked at a time. */
@@ -31,6 +34,7 @@ export class ClusterWorker {
   readonly #view: ClusterView
   readonly #inventory: Inventory
   readonly #queue: DirtyQueue
+  readonly #probing: Probing
   readonly #timers = new Set<NodeJS.Timeout>()
   #capabilities: Capabilities
   #ready = false
@@ -45,6 +49,9 @@ export class ClusterWorker {
     cluster: Cluster
     lease: Lease
     instance: string
+    prober: Prober
+    /** How many probes may be under way, over all clusters of the process. */
+    probes: Slots
     log: Logger
     leaseLost: () => void
   }) {
@@ -71,11 +78,12 @@ export class ClusterWorker {
       attachmentsListed: () => undefined,
       failing: (error) => this.#failed(error),
     })
+    const owner = { cluster: clusterId, epoch: lease.epoch }
     const reconciler = new Reconciler({
       store,
       cluster,
       view: this.#view,
-      owner: { cluster: clusterId, epoch: lease.epoch },
+      owner,
       capabilities: () => this.#capabilities,
       schemaChanged: () => this.#readCapabilities(),
       leaseLost: options.leaseLost,
@@ -84,6 +92,16 @@ export class ClusterWorker {
       now: () => new Date(),
     })
     this.#queue = new DirtyQueue(CONCURRENCY, (id) => reconciler.reconcile(id))
+    // Backends are reached by the network, whether or not the cluster's API answers.
+    this.#probing = new Probing({
+      store,
+      owner,
+      hasProber: lease.hasProber,
+      prober: options.prober,
+      slots: options.probes,
+      leaseLost: options.leaseLost,
+      log,
+    })
     void this.#begin()
   }
 
@@ -99,6 +117,7 @@ export class ClusterWorker {
 
   /** What an operator says of the cluster may have changed. */
   renewed(lease: Lease): void {
+    this.#probing.hasProber = lease.hasProber
     if (lease.servesIPv4 === this.#capabilities.servesIPv4) return
     this.#capabilities = { ...this.#capabilities, servesIPv4: lease.servesIPv4 }
     if (this.#ready) void this.#lookAtAll()
@@ -108,7 +127,12 @@ export class ClusterWorker {
     this.#closed = true
     clearTimeout(this.#failing)
     for (const timer of this.#timers) clearTimeout(timer)
-    await Promise.all([this.#view.close(), this.#inventory.close(), this.#queue.close()])
+    await Promise.all([
+      this.#view.close(),
+      this.#inventory.close(),
+      this.#queue.close(),
+      this.#probing.close(),
+    ])
     await this.#looking
   }
 

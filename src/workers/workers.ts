@@ -6,6 +6,9 @@ import { healPlacements } from '../domain/placements/derive.ts'
 import { type Lease, releaseLeases, renewLeases } from '../domain/placements/leases.ts'
 import { ClusterWorker } from './clusterWorker.ts'
 import type { Logger } from './logger.ts'
+import { DirectProber } from './probe/directProber.ts'
+import type { Prober } from './probe/prober.ts'
+import { Slots } from './probe/slots.ts'
 
 /** Leases are renewed this often (ms); they last ten seconds. */
 const RENEW = 3_000
@@ -13,6 +16,8 @@ const RENEW = 3_000
 const POLL = 1_000
 /** Placements are compared with what they should be this often (ms). */
 const HEAL = 60_000
+/** So many probes may be under way at once, each with a socket. */
+const PROBES = 256
 
 /** Where clusters are had from: `Fleet`. */
 type Clusters = {
@@ -34,8 +39,12 @@ export function startWorkers(options: {
   log: Logger & { child(fields: object): Logger }
   /** Names this process in the leases. */
   owner?: string
+  /** Asks backends whether they are there; the standard one connects from here. */
+  prober?: Prober
 }): Workers {
   const { store, fleet, log, owner = `worker-${randomUUID()}` } = options
+  const prober = options.prober ?? new DirectProber()
+  const probes = new Slots(PROBES)
   const serving = new Map<string, ClusterWorker>()
   const closing = new AbortController()
   let instance: string | undefined
@@ -57,6 +66,8 @@ export function startWorkers(options: {
         cluster: fleet.get(lease),
         lease,
         instance: marked,
+        prober,
+        probes,
         log: log.child({ cluster: lease.name }),
         leaseLost: () => void stop(lease.cluster),
       }),

@@ -1,0 +1,87 @@
+import type { Outcome, Prober } from './prober.ts'
+import type { Slots } from './slots.ts'
+import type { Target } from './target.ts'
+
+/** Intervals vary by so much of themselves, so that backends don't stay in step. */
+const JITTER = 0.1
+
+export type RoundsOptions = {
+  prober: Prober
+  slots: Slots
+  /** How long a second of the settings is, in milliseconds. */
+  second: number
+  random: () => number
+  result: (target: Target, outcome: Outcome, probe: { change: number; beganAt: number }) => void
+  /** A probe couldn't be made, which says nothing about the backend. */
+  impossible: (error: unknown) => void
+}
+
+/** Probes each target again and again, never twice at once, until it ends. */
+export class Rounds {
+  readonly #with: RoundsOptions
+  readonly #timers = new Map<Target, NodeJS.Timeout>()
+  readonly #running = new Map<Target, Promise<number>>()
+
+  constructor(options: RoundsOptions) {
+    this.#with = options
+  }
+
+  /** Probes it for the first time (or next, if it is waiting for that) within some milliseconds. */
+  schedule(target: Target, within: number): void {
+    // One under way goes on by the settings of now when it is over.
+    if (this.#running.has(target)) return
+    this.#after(target, this.#with.random() * within)
+  }
+
+  stop(target: Target): void {
+    clearTimeout(this.#timers.get(target))
+    this.#timers.delete(target)
+    target.end()
+  }
+
+  /** Resolves when no probe of a stopped target is under way any more. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#running.values())
+  }
+
+  #after(target: Target, milliseconds: number): void {
+    clearTimeout(this.#timers.get(target))
+    const begin = () => {
+      this.#timers.delete(target)
+      const round = this.#round(target).finally(() => this.#running.delete(target))
+      this.#running.set(target, round)
+      void round.then((wait) => {
+        if (!target.ended.aborted) this.#after(target, wait)
+      })
+    }
+    this.#timers.set(target, setTimeout(begin, milliseconds))
+  }
+
+  /** Answers how long to wait for the next. */
+  async #round(target: Target): Promise<number> {
+    const { slots, second, random, result, impossible } = this.#with
+    const due = performance.now()
+    if (!(await slots.take(target.ended))) return 0
+    const probe = { change: target.change, beganAt: performance.now() }
+    try {
+      const outcome = await this.#probe(target)
+      if (!target.ended.aborted) result(target, outcome, probe)
+    } catch (error) {
+      if (!target.ended.aborted) impossible(error)
+    } finally {
+      slots.give()
+    }
+    const interval = target.group.check.intervalSeconds * second
+    const jittered = interval * (1 - JITTER + 2 * JITTER * random())
+    return Math.max(0, due + jittered - performance.now())
+  }
+
+  #probe(target: Target): Promise<Outcome> {
+    const { prober, second } = this.#with
+    const { probe, timeoutSeconds } = target.group.check
+    const timeout = timeoutSeconds * second
+    return probe.kind === 'tcp'
+      ? prober.connect(target.address, target.port, timeout, target.ended)
+      : prober.http(target.address, target.port, probe, timeout, target.ended)
+  }
+}

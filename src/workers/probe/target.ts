@@ -1,0 +1,129 @@
+import { type HealthReason, type History, judge, unprobed } from '../../domain/health/judge.ts'
+import type { ProbedBackend } from '../../domain/health/probed.ts'
+import type { Transition } from '../../domain/health/record.ts'
+import type { HealthCheckSettings } from '../../domain/records.ts'
+import { REASONS } from '../../rules/reasons.ts'
+import type { Outcome } from './prober.ts'
+import type { Trust } from './trust.ts'
+
+/** A load balancer of which backends are probed. */
+export type Group = {
+  readonly id: string
+  rulesGeneration: number
+  port: number
+  check: HealthCheckSettings
+  readonly targets: Map<string, Target>
+}
+
+const JUDGED: ReadonlySet<string> = new Set<HealthReason>([
+  'Healthy',
+  'Unhealthy',
+  'NotProbedYet',
+  'ProberDistrusted',
+])
+const isJudged = (reason: string): reason is HealthReason => JUDGED.has(reason)
+
+/** A backend that is probed: what the store says of its health, and what the probes since say. */
+export class Target {
+  readonly id: string
+  readonly address: string
+  readonly group: Group
+  readonly #ending = new AbortController()
+  #stored: Pick<ProbedBackend, 'state' | 'reason' | 'mark'>
+  #history: History
+  #writtenAt = Number.NEGATIVE_INFINITY
+  #failingSince: number | undefined
+  #lastProbedAt: Date | undefined
+  #lastBeganAt: number | undefined
+
+  constructor(group: Group, backend: ProbedBackend) {
+    this.id = backend.id
+    this.address = backend.address
+    this.group = group
+    this.#stored = backend
+    this.#history = begun(backend, 0)
+  }
+
+  /** Aborted when it isn't probed any more. */
+  get ended(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  get port(): number {
+    return this.group.check.probe.port ?? this.group.port
+  }
+
+  /** Names what is probed now: a probe that began under another number isn't judged. */
+  get change(): number {
+    return this.#history.change
+  }
+
+  end(): void {
+    this.#ending.abort()
+  }
+
+  /**
+   * Another port or way of asking: probes under way say nothing, and what the store knows stays. What
+   * was about to be written was judged from the former way.
+   */
+  askedOtherwise(): void {
+    const change = this.#history.change + 1
+    this.#history = this.transition() ? begun(this.#stored, change) : { ...this.#history, change }
+  }
+
+  /** What the store says, read from the instant `readAt` on. What others wrote begins anew. */
+  refresh(backend: ProbedBackend, readAt: number): void {
+    if (backend.mark === this.#stored.mark || this.#writtenAt >= readAt) return
+    this.#stored = backend
+    this.#history = begun(backend, this.#history.change + 1)
+    this.#failingSince = undefined
+  }
+
+  /** Judges a probe that began at `beganAt` (ms) under the number `change`. */
+  judge(outcome: Outcome, probe: { change: number; beganAt: number }, trust: Trust): void {
+    if (probe.change !== this.change) return
+    this.#lastProbedAt = new Date()
+    const { check } = this.group
+    // One failure alone is weighed against what succeeded since the probe before it.
+    const before = check.fall === 1 ? (this.#lastBeganAt ?? probe.beganAt) : probe.beganAt
+    this.#failingSince = outcome.ok ? undefined : (this.#failingSince ?? before)
+    this.#lastBeganAt = probe.beganAt
+    const believed = trust.believes(this.#failingSince ?? before)
+    const result = outcome.ok
+      ? { ok: true as const, change: probe.change }
+      : { ok: false as const, message: sentence(outcome.message), change: probe.change }
+    this.#history = judge(check, this.#history, result, believed)
+  }
+
+  /** What has to be written; undefined: the store has it already. */
+  transition(): Transition | undefined {
+    const { state, reason, message } = this.#history
+    if (state === this.#stored.state && reason === this.#stored.reason) return undefined
+    return { id: this.id, known: this.#stored.mark, state, reason, message }
+  }
+
+  /** A transition was written, and the store's mark is this now. */
+  written({ state, reason }: Transition, mark: string, at: number): void {
+    this.#stored = { state, reason, mark }
+    this.#writtenAt = at
+  }
+
+  /** undefined: not probed yet since it began. */
+  streak() {
+    const { successes, failures } = this.#history
+    return this.#lastProbedAt === undefined
+      ? undefined
+      : { id: this.id, at: this.#lastProbedAt.toISOString(), successes, failures }
+  }
+}
+
+/** Streaks aren't taken over from an earlier owner: a worker believes what it saw by itself. */
+function begun(
+  { state, reason }: Pick<ProbedBackend, 'state' | 'reason'>,
+  change: number,
+): History {
+  if (state === 'NOT_CHECKED' || !isJudged(reason)) return unprobed(change)
+  return { ...unprobed(change), state, reason, message: REASONS[reason] }
+}
+
+const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

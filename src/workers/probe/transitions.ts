@@ -1,0 +1,88 @@
+import type { Store } from '../../db/client.ts'
+import { recordHealth } from '../../domain/health/record.ts'
+import { LeaseLost, type Ownership } from '../../domain/placements/report.ts'
+import type { Logger } from '../logger.ts'
+import { Slots } from './slots.ts'
+import type { Group } from './target.ts'
+
+/** Backends that fail together are written together: so long (ms) the first waits for others. */
+const GATHER = 25
+/** Further transitions of a load balancer wait so many seconds after the last and go together. */
+const HOLD = 1
+/** So many load balancers are written at a time: a store that is slow must not be asked by all at once. */
+const AT_A_TIME = 4
+
+type TransitionsOptions = {
+  store: Store
+  owner: Ownership
+  /** How long a second is, in milliseconds. */
+  second: number
+  leaseLost: () => void
+  log: Logger
+}
+
+/** Writes transitions: the first of a load balancer at once, those that follow within a second together. */
+export class Transitions {
+  readonly #with: TransitionsOptions
+  readonly #slots = new Slots(AT_A_TIME)
+  readonly #closing = new AbortController()
+  readonly #timers = new Map<Group, NodeJS.Timeout>()
+  readonly #writing = new Map<Group, Promise<void>>()
+  readonly #lastWrite = new WeakMap<Group, number>()
+
+  constructor(options: TransitionsOptions) {
+    this.#with = options
+  }
+
+  /** Something of it may have to be written. */
+  look(group: Group): void {
+    if (this.#closing.signal.aborted || this.#timers.has(group) || this.#writing.has(group)) return
+    if (waiting(group).length === 0) return
+    const last = this.#lastWrite.get(group) ?? Number.NEGATIVE_INFINITY
+    const hold = last + HOLD * this.#with.second - performance.now()
+    const begin = () => {
+      this.#timers.delete(group)
+      this.#writing.set(
+        group,
+        this.#write(group).finally(() => this.#writing.delete(group)),
+      )
+    }
+    this.#timers.set(group, setTimeout(begin, Math.max(GATHER, hold)))
+  }
+
+  /** Whether it is being written at the moment. */
+  isWriting(group: Group): boolean {
+    return this.#writing.has(group)
+  }
+
+  /** Writes nothing more. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    await Promise.all(this.#writing.values())
+  }
+
+  /** What couldn't be written is found different, and looked at, when targets are read again. */
+  async #write(group: Group): Promise<void> {
+    const { store, owner, leaseLost, log } = this.#with
+    if (!(await this.#slots.take(this.#closing.signal))) return
+    const transitions = waiting(group)
+    try {
+      const marks = await recordHealth(store, owner, group, transitions)
+      const at = performance.now()
+      for (const transition of transitions) {
+        const mark = marks.get(transition.id)
+        if (mark !== undefined) group.targets.get(transition.id)?.written(transition, mark, at)
+      }
+    } catch (error) {
+      if (error instanceof LeaseLost) leaseLost()
+      else log.warn({ err: error, loadBalancer: group.id }, 'health could not be written')
+    } finally {
+      this.#slots.give()
+    }
+    this.#lastWrite.set(group, performance.now())
+  }
+}
+
+const waiting = (group: Group) =>
+  [...group.targets.values()].flatMap((target) => target.transition() ?? [])

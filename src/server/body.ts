@@ -44,6 +44,8 @@ function readText(request: IncomingMessage): Promise<string> {
     })
     request.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
     request.on('error', reject)
-    request.on('close', () => reject(refused('The connection broke.', 400)))
+    request.on('close', () => {
+      if (!request.complete) reject(refused('The connection broke.', 400))
+    })
   })
 }

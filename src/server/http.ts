@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
 import { readBody } from './body.ts'
 import type { Cors } from './cors.ts'
+import { answerDirectly, directly } from './direct.ts'
 import type { Documents } from './documents.ts'
 import { GraphiQL } from './graphiql.ts'
 import { present, presented, toJson } from './present.ts'
@@ -18,10 +19,10 @@ type Parts = { door: Door; documents: Documents; cors: Cors; logger: Logger }
  * Who calls, what may be sent and how large it may be is settled before any of it is parsed.
  */
 export function httpHandler(parts: Parts) {
-  const { door, cors, logger } = parts
+  const { door, documents, cors, logger } = parts
   const yoga = createYoga<Context>({
     schema,
-    plugins: [remembering(parts.documents), presenting(logger)],
+    plugins: [remembering(documents), presenting(logger)],
     // All of these are ours, see below.
     maskedErrors: false,
     parserAndValidationCache: false,
@@ -47,8 +48,14 @@ export function httpHandler(parts: Parts) {
     if (GraphiQL.isWanted(request)) return graphiql.send(request, response)
     const { headers, socket } = request
     const admitted = await door.admit(project, { headers, remoteAddress: socket.remoteAddress })
-    if (request.method === 'POST') Object.assign(request, { body: await queryIn(request) })
-    await yoga.handle(request, response, door.context(admitted))
+    const context = door.context(admitted)
+    if (request.method === 'POST') {
+      const body = await queryIn(request)
+      const short = directly(request, body, documents)
+      if (short !== undefined) return answerDirectly(short, context, response, logger)
+      Object.assign(request, { body })
+    }
+    await yoga.handle(request, response, context)
   }
 
   return (request: IncomingMessage, response: ServerResponse): void => {

@@ -295,8 +295,9 @@ DECLARE
   used_now bigint;
   limit_now integer;
   vip inet;
-  placements integer;
   enabled integer;
+  health record;
+  off record;
 BEGIN
   SELECT released INTO released_now FROM project WHERE name = the_project FOR NO KEY UPDATE;
   IF NOT coalesce(released_now, false) THEN
@@ -354,16 +355,21 @@ BEGIN
   IF outside IS NOT NULL THEN
     RETURN jsonb_build_object('refused', 'BACKENDS_OUTSIDE_REGION', 'addresses', outside);
   END IF;
-  SELECT count(*) INTO used_now FROM load_balancer
-  WHERE project = the_project AND region_id = the_region AND deleting_since IS NULL;
   limit_now := quota_limit(the_project, 'networking.datumapis.com/loadbalancers', the_region, 50);
-  IF used_now >= limit_now THEN
-    RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/loadbalancers', 'limit', limit_now, 'used', used_now);
+  -- What isn't limited isn't counted: it may be a hundred thousand rows.
+  IF limit_now IS NOT NULL THEN
+    SELECT count(*) INTO used_now FROM load_balancer
+    WHERE project = the_project AND region_id = the_region AND deleting_since IS NULL;
+    IF used_now >= limit_now THEN
+      RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/loadbalancers', 'limit', limit_now, 'used', used_now);
+    END IF;
   END IF;
-  used_now := served_vips(the_vpc, the_region);
   limit_now := quota_limit(the_project, 'networking.datumapis.com/rulespervpc', the_region, 64);
-  IF used_now + 1 + cardinality(wanted_reservations) > limit_now THEN
-    RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/rulespervpc', 'limit', limit_now, 'used', used_now);
+  IF limit_now IS NOT NULL THEN
+    used_now := served_vips(the_vpc, the_region);
+    IF used_now + 1 + cardinality(wanted_reservations) > limit_now THEN
+      RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/rulespervpc', 'limit', limit_now, 'used', used_now);
+    END IF;
   END IF;
   IF cardinality(wanted_reservations) > 0 THEN
     FOR reservation IN
@@ -389,18 +395,28 @@ BEGIN
     input ->> 'description', input -> 'labels', input ->> 'protocol', (input ->> 'port')::integer,
     input ->> 'sessionAffinity', input -> 'healthCheck', (input ->> 'deletionProtection')::boolean,
     CASE WHEN enabled = 0 THEN 'IDLE' ELSE 'PENDING' END, at, at);
+  -- Functions in SQL are planned at every call: called once for all backends, not once for each.
+  health := first_health(the_region, (input #>> '{healthCheck,enabled}')::boolean, 'ENABLED');
+  off := first_health(the_region, (input #>> '{healthCheck,enabled}')::boolean, 'DISABLED');
   INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state, health_reason,
     health_message, health_since, created_at)
-  SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState", health.state, health.reason,
-    health.message, at, at
-  FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text, "adminState" text)
-  CROSS JOIN LATERAL first_health(the_region, (input #>> '{healthCheck,enabled}')::boolean, wanted."adminState") AS health;
+  SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState",
+    CASE WHEN disabled THEN off.state ELSE health.state END,
+    CASE WHEN disabled THEN off.reason ELSE health.reason END,
+    CASE WHEN disabled THEN off.message ELSE health.message END, at, at
+  FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text, "adminState" text),
+    LATERAL (SELECT wanted."adminState" = 'DISABLED' AS disabled) AS state;
   IF cardinality(wanted_reservations) > 0 THEN
     UPDATE ipv4_reservation SET load_balancer_id = the_id, bound_at = at, updated_at = at,
       generation = generation + 1 WHERE id = ANY (wanted_reservations);
   END IF;
-  placements := ask_placements(the_id);
-  IF placements = 0 THEN
+  -- What ask_placements does, for one that has none yet.
+  INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
+  SELECT DISTINCT the_id, cluster.id, true, at
+  FROM backend JOIN endpoint ON endpoint.vpc_id = the_vpc AND endpoint.address = backend.address
+  JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = the_region
+  WHERE backend.load_balancer_id = the_id AND backend.admin_state = 'ENABLED';
+  IF NOT FOUND THEN
     -- Nothing has to happen anywhere: what was asked is in effect.
     UPDATE load_balancer SET observed_generation = 1 WHERE id = the_id;
   END IF;
@@ -415,8 +431,9 @@ BEGIN
     ON CONFLICT (project, mutation, key) DO UPDATE
     SET input_hash = excluded.input_hash, object_id = excluded.object_id, created_at = excluded.created_at;
   END IF;
-  PERFORM append_event(the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated',
-    input ->> 'eventMessage', input #>> '{actor,kind}', input #>> '{actor,name}', '[]', NULL);
+  INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name)
+  VALUES (at, the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated', input ->> 'eventMessage',
+    input #>> '{actor,kind}', input #>> '{actor,name}');
   RETURN jsonb_build_object('id', the_id,
     'record', (SELECT record FROM load_balancers_json(ARRAY[the_id], the_project, false)));
 END $$;
@@ -498,10 +515,10 @@ BEGIN
   RETURNING hold.vip;
 END $$;
 
--- A quota's limit; NULL (unlimited) is told as the largest integer.
+-- A quota's limit; NULL: unlimited.
 CREATE FUNCTION quota_limit(for_project text, of_resource text, region uuid, standard integer) RETURNS integer
 LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN count(*) = 0 THEN $4 ELSE coalesce(max("limit"), 2147483647) END
+  SELECT CASE WHEN count(*) = 0 THEN $4 ELSE max("limit") END
   FROM quota WHERE project = $1 AND resource = $2 AND region_id = $3
 $$;
 

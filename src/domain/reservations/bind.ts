@@ -112,12 +112,14 @@ async function overQuota(
 ): Promise<Refusal | undefined> {
   const bound = current.addresses.filter(({ reservation }) => reservation !== null).length
   if (bound >= MOST_RESERVATIONS) return tooManyReservations(bound + 1)
-  const { rows } = await client.query<{ used: number; limit: number }>(
+  const { rows } = await client.query<{ used: number; limit: number | null }>(
     'SELECT served_vips($1, $2) AS used, quota_limit($3, $4, $2, 64) AS limit',
     [current.vpc.id, current.regionId, current.project, RULES],
   )
-  const { used = 0, limit = 0 } = rows[0] ?? {}
-  return used < limit ? undefined : quotaExceeded({ resource: RULES, limit, used })
+  const { used = 0, limit = null } = rows[0] ?? {}
+  return limit === null || used < limit
+    ? undefined
+    : quotaExceeded({ resource: RULES, limit, used })
 }
 
 function binding(

@@ -55,13 +55,13 @@ export async function createIPv4Reservation(
       const regionId = region.rows[0]?.id
       if (regionId === undefined) return rollback(regionNotFound(input.region))
       if (issues.length > 0) return rollback(new ValidationFailed(issues))
-      const quota = await client.query<{ used: number; limit: number }>(
+      const quota = await client.query<{ used: number; limit: number | null }>(
         `SELECT count(*)::integer AS used, quota_limit($1, $3, $2, 10) AS limit
          FROM ipv4_reservation WHERE project = $1 AND region_id = $2`,
         [scope.project, regionId, RESOURCE],
       )
-      const { used: count = 0, limit = 0 } = quota.rows[0] ?? {}
-      if (count >= limit) {
+      const { used: count = 0, limit = null } = quota.rows[0] ?? {}
+      if (limit !== null && count >= limit) {
         return rollback(quotaExceeded({ resource: RESOURCE, limit, used: count }))
       }
       const taken = await client.query(

@@ -1,0 +1,12 @@
+// Command etcd is the store behind kube-apiserver.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() {
+	etcdmain.Main(os.Args)
+}

@@ -1,6 +1,6 @@
 /** How a pool's prefix is cut into blocks, and which of them are never handed out. */
 import ipaddr from 'ipaddr.js'
-import type { AddressFamily } from '../rules/wanted.ts'
+import type { AddressFamily } from './address.ts'
 import type { Prefix } from './address.ts'
 
 /** Block numbers are bigints in the store; no pool hands out more than this many. */
@@ -56,8 +56,8 @@ function joined(ranges: [bigint, bigint][], blocks: bigint): [bigint, bigint][] 
     .sort(([a], [b]) => (a < b ? -1 : 1))
   for (const [from, to] of within) {
     const last = result.at(-1)
-    if (last && from <= last[1]) last[1] = to > last[1] ? to : last[1]
-    else result.push([from, to])
+    if (last === undefined || from > last[1]) result.push([from, to])
+    else if (to > last[1]) last[1] = to
   }
   return result
 }

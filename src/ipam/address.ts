@@ -8,8 +8,6 @@ import ipaddr from 'ipaddr.js'
 /** The same words as everywhere; the rooms of one floor share no types. */
 export type AddressFamily = 'IPV4' | 'IPV6'
 
-/** Rooms of one floor don't import each other: `rules` spells the same type for itself. */
-export type AddressFamily = 'IPV4' | 'IPV6'
 export type Address = { address: string; family: AddressFamily }
 export type Prefix = { prefix: string; family: AddressFamily; length: number }
 

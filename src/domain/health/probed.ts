@@ -20,14 +20,22 @@ export type ProbedBackend = {
   mark: string
 }
 
-/** Backends that live in the cluster ($1), are checked, and fulfil a condition. */
-const backendsIn = (condition: string): string => `
+/**
+ * Backends that live in the cluster ($1), are checked, and fulfil a condition; but for addresses that
+ * other clusters of the region, where a prober stands, know too (of those, the ones that `leftTo`).
+ */
+const backendsIn = (condition: string, leftTo: string): string => `
 SELECT lb.id, lb.rules_generation AS "rulesGeneration", lb.port, lb.health_check AS "healthCheck",
   json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
     'state', backend.health_state, 'reason', backend.health_reason,
     'mark', health_mark(backend.health_state, backend.health_reason, backend.health_since))) AS backends
 FROM cluster AS here
-JOIN (SELECT DISTINCT vpc_id, address FROM endpoint WHERE cluster_id = $1) AS known ON true
+JOIN (
+  SELECT vpc_id, address FROM endpoint WHERE cluster_id = $1
+  EXCEPT
+  SELECT vpc_id, address FROM endpoint JOIN cluster AS other ON other.id = endpoint.cluster_id
+  WHERE other.has_prober AND other.region_id = (SELECT region_id FROM cluster WHERE id = $1)
+    AND ${leftTo}) AS known ON true
 JOIN backend ON backend.address = known.address AND backend.admin_state <> 'DISABLED'
 JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = known.vpc_id
   AND lb.region_id = here.region_id AND lb.deleting_since IS NULL
@@ -35,14 +43,10 @@ JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = known.
 WHERE here.id = $1 AND ${condition}
 GROUP BY lb.id`
 
-/** Clusters of the region with a prober that know the address too. */
-const ELSEWHERE = `SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
-  WHERE endpoint.vpc_id = known.vpc_id AND endpoint.address = known.address
-    AND cluster.region_id = here.region_id AND cluster.has_prober`
-
-const PROBED = backendsIn(`NOT EXISTS (${ELSEWHERE} AND cluster.id < here.id)`)
+const PROBED = backendsIn('here.has_prober', 'other.id < $1')
 const NOT_PROBED = backendsIn(
-  `backend.health_reason <> 'NoProber' AND NOT here.has_prober AND NOT EXISTS (${ELSEWHERE})`,
+  `NOT here.has_prober AND backend.health_reason <> 'NoProber'`,
+  'other.id <> $1',
 )
 
 /**

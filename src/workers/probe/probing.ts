@@ -74,7 +74,7 @@ export class Probing {
         this.#trust.note(target.id, target.group.id, outcome.ok, performance.now())
         target.judge(outcome, probe, this.#trust)
         this.#probed.add(target)
-        this.#transitions.look(target.group)
+        if (target.transition() !== undefined) this.#transitions.look(target.group)
       },
       impossible: (error) => {
         // One line for all of a while: what is lacking is lacking for all of them.

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startServer } from '../../src/server/server.ts'
-import { answerOf, create, useService } from './service.ts'
+import { answerOf, create, field, useService } from './service.ts'
 
 const PORTAL = 'https://portal.example.com'
 const service = useService({ corsOrigins: [PORTAL] })
@@ -23,10 +23,9 @@ test('both forms of the path lead to the same project', async () => {
       `${service.server.url}${path}`,
     )
     expect(answer.status).toBe(200)
-    expect(answer.body.data.caller).toMatchObject({ subject: 'alice', projectName: 'alpha' })
-    expect(answer.body.data.caller.permissions).toContain(
-      'networking.datumapis.com/loadbalancers.create',
-    )
+    const caller = field<{ permissions: string[] }>(answer.body)
+    expect(caller).toMatchObject({ subject: 'alice', projectName: 'alpha' })
+    expect(caller.permissions).toContain('networking.datumapis.com/loadbalancers.create')
   }
 })
 
@@ -60,8 +59,8 @@ test('who may read but not change is refused the change, with what is missing', 
     {},
     { as: 'reader' },
   )
-  expect(body.errors[0].extensions.code).toBe('FORBIDDEN')
-  expect(body.errors[0].message).toContain('networking.datumapis.com/loadbalancers.delete')
+  expect(body.errors?.[0]?.extensions.code).toBe('FORBIDDEN')
+  expect(body.errors?.[0]?.message).toContain('networking.datumapis.com/loadbalancers.delete')
   expect(body.data).toEqual({ deleteLoadBalancer: null })
 })
 
@@ -92,9 +91,7 @@ test('mistakes in a query, its variables and its values are BAD_USER_INPUT', asy
   ]
   for (const [query, variables] of wrong) {
     const { body } = await service.query(query, variables)
-    const codes = body.errors?.map(
-      (error: { extensions: { code: string } }) => error.extensions.code,
-    )
+    const codes = body.errors?.map(({ extensions }) => extensions.code)
     expect([query.slice(0, 80), new Set(codes)]).toEqual([
       query.slice(0, 80),
       new Set(['BAD_USER_INPUT']),
@@ -106,7 +103,7 @@ test('a wrong value in a query comes with what was meant', async () => {
   const { body } = await service.query(
     '{ loadBalancers(filter: { address: "010.0.0.1" }) { totalCount } }',
   )
-  expect(body.errors[0].message).toContain('10.0.0.1')
+  expect(body.errors?.[0]?.message).toContain('10.0.0.1')
 })
 
 test('an id that is garbled, of another type or a bare UUID names nothing', async () => {
@@ -123,7 +120,7 @@ test('an id that is garbled, of another type or a bare UUID names nothing', asyn
          __typename ... on NotFound { code missingId } } }`,
       { id },
     )
-    expect(deletion.body.data.deleteLoadBalancer).toEqual({
+    expect(field(deletion.body)).toEqual({
       __typename: 'NotFound',
       code: 'NOT_FOUND',
       missingId: id,
@@ -132,7 +129,7 @@ test('an id that is garbled, of another type or a bare UUID names nothing', asyn
   const { body } = await service.query('query ($id: ID!) { node(id: $id) { __typename id } }', {
     id: made.id,
   })
-  expect(body.data.node).toEqual({ __typename: 'LoadBalancer', id: made.id })
+  expect(field(body)).toEqual({ __typename: 'LoadBalancer', id: made.id })
 })
 
 test('forms, other media types, lists of queries and bodies that are too large are not executed', async () => {
@@ -154,17 +151,17 @@ test('forms, other media types, lists of queries and bodies that are too large a
   for (const [status, { headers, ...init }] of cases) {
     const answer = await post({ ...init, headers: { ...headers, authorization } })
     expect([init.body, answer.status]).toEqual([init.body, status])
-    expect(answer.body.errors[0].extensions).toEqual({ code: 'BAD_USER_INPUT' })
+    expect(answer.body.errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT' })
   }
 })
 
 test('GET answers queries and refuses mutations', async () => {
   const get = async (query: string) =>
     answerOf(await fetch(`${service.url()}?${new URLSearchParams({ query })}`, { headers: alice }))
-  expect((await get(CALLER)).body.data.caller.subject).toBe('alice')
+  expect(field((await get(CALLER)).body)).toMatchObject({ subject: 'alice' })
   const refused = await get('mutation { deleteLoadBalancer(input: { id: "x" }) { __typename } }')
   expect(refused.status).toBe(405)
-  expect(refused.body.errors[0].extensions.code).toBe('BAD_USER_INPUT')
+  expect(refused.body.errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT')
   const other = await answerOf(await fetch(service.url(), { method: 'PUT', headers: alice }))
   expect(other.status).toBe(405)
 })
@@ -196,14 +193,15 @@ test('a bug is told by an id that the log has, and by nothing else', async () =>
   await pool.query('ALTER TABLE region RENAME TO region_gone')
   try {
     const { body } = await service.query('{ regions { id } }')
-    const { message, extensions } = body.errors[0]
-    expect(extensions).toEqual({
+    const [error] = body.errors ?? []
+    expect(error?.extensions).toEqual({
       code: 'INTERNAL_SERVER_ERROR',
       requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
     })
-    expect(message).toContain(extensions.requestId)
+    const id = error?.extensions.requestId ?? ''
+    expect(error?.message).toContain(id)
     expect(JSON.stringify(body)).not.toContain('region"')
-    expect(service.logged.filter((line) => line.includes(extensions.requestId))).toHaveLength(1)
+    expect(service.logged.filter((line) => line.includes(id))).toHaveLength(1)
   } finally {
     await pool.query('ALTER TABLE region_gone RENAME TO region')
   }
@@ -227,4 +225,43 @@ test('a connection that sends nonsense is closed and hurts nobody', async () => 
   })
   expect(String(answer)).toContain('400 Bad Request')
   expect((await service.query(CALLER)).status).toBe(200)
+})
+
+test('what was never executed is 400 for clients of the later media type, and 200 for the others', async () => {
+  const cases: [string, Record<string, unknown>, number][] = [
+    ['{ caller { subject } }', {}, 200],
+    ['{ caller { subject ', {}, 400],
+    ['{ nothing }', {}, 400],
+    ['query ($n: Int!) { loadBalancers(first: $n) { totalCount } }', { n: 'many' }, 400],
+    ['{ region(code: "x") { id } loadBalancerByName(region: "x", name: "A_") { id } }', {}, 200],
+  ]
+  for (const [query, variables, status] of cases) {
+    for (const later of [true, false]) {
+      const accept = later ? 'application/graphql-response+json' : 'application/json'
+      const body = JSON.stringify({ query, variables })
+      const answer = await post({ headers: { ...alice, accept }, body })
+      expect([query, later, answer.status]).toEqual([query, later, later ? status : 200])
+      expect(answer.headers.get('content-type')).toContain(accept)
+    }
+  }
+})
+
+test('a query is answered the same by POST and by GET', async () => {
+  await create(service, 'same', { backends: [{ address: 'fd00:1::1' }] })
+  const query = `query ($name: ResourceName!) {
+    loadBalancerByName(region: "us-east-1", name: $name) {
+      id labels { key } vpc { name endpoints { totalCount nodes { address name region { code } } } }
+      backends { nodes { address health { state } resolved { type status } } }
+      healthCheck { enabled probe { __typename port } }
+      status { phase conditions { type status reason } }
+      events { nodes { reason actor { kind name } object { id } } }
+    }
+  }`
+  const variables = { name: 'same' }
+  const posted = await service.query(query, variables)
+  expect(posted.body.errors).toBeUndefined()
+  expect(field(posted.body)).toMatchObject({ vpc: { endpoints: { totalCount: 4 } } })
+  const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) })
+  const got = await answerOf(await fetch(`${service.url()}?${parameters}`, { headers: alice }))
+  expect(got.body).toEqual(posted.body)
 })

@@ -15,8 +15,12 @@ import { useDatabase } from '../support/database.ts'
 export type Answer = {
   status: number
   headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
-  body: any
+  body: Body
+}
+/** What GraphQL answers; text that isn't JSON is an answer without either. */
+export type Body = {
+  data?: Record<string, unknown> | null
+  errors?: { message: string; extensions: { code: string; requestId?: string } }[]
 }
 
 const editor = permissionIds(EDITOR)
@@ -98,7 +102,7 @@ export async function create(
   name: string,
   input: Record<string, unknown> = {},
   fields = 'id',
-): Promise<Record<string, unknown> & { id: string }> {
+): Promise<{ id: string }> {
   const { body } = await service.query(
     `mutation ($input: CreateLoadBalancerInput!) {
        createLoadBalancer(input: $input) {
@@ -116,9 +120,15 @@ export async function create(
       },
     },
   )
-  const { loadBalancer } = body.data?.createLoadBalancer ?? {}
+  const { loadBalancer } = field<{ loadBalancer?: { id: string } }>(body)
   if (!loadBalancer) throw new Error(JSON.stringify(body))
   return loadBalancer
+}
+
+/** The one root field of an answer. */
+export function field<T>({ data, errors }: Body): T {
+  if (errors !== undefined) throw new Error(JSON.stringify(errors))
+  return Object.values(data ?? {})[0] as T
 }
 
 export async function answerOf(response: Response): Promise<Answer> {
@@ -127,7 +137,7 @@ export async function answerOf(response: Response): Promise<Answer> {
   return {
     status: response.status,
     headers: response.headers,
-    body: json ? JSON.parse(text) : text,
+    body: json ? JSON.parse(text) : {},
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { create, useService } from './service.ts'
+import { create, field, useService } from './service.ts'
 import { subscribe, TRANSPORTS } from './streams.ts'
 
 type Event = {
@@ -30,7 +30,7 @@ async function change(id: string, input: Record<string, unknown>) {
        __typename ... on UserError { message } } }`,
     { input: { id, ...input } },
   )
-  expect(body.data.updateLoadBalancer.__typename).toBe('UpdateLoadBalancerPayload')
+  expect(field(body)).toEqual({ __typename: 'UpdateLoadBalancerPayload' })
 }
 
 async function remove(id: string) {
@@ -38,7 +38,7 @@ async function remove(id: string) {
     `mutation ($id: ID!) { deleteLoadBalancer(input: { id: $id }) { __typename } }`,
     { id },
   )
-  expect(body.data.deleteLoadBalancer.__typename).toBe('DeleteLoadBalancerPayload')
+  expect(field(body)).toEqual({ __typename: 'DeleteLoadBalancerPayload' })
 }
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
@@ -190,6 +190,92 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       unmet: [{ type: 'Ready' }],
     })
     expect(await wait({ id: 'nonsense' }).next()).toMatchObject({ outcome: 'DELETED' })
+  })
+
+  test('backends are told one by one: that come, that change, that go', async () => {
+    type Told = {
+      type: string
+      backend: { address: string; adminState: string } | null
+      counts: { total: number; disabled: number } | null
+    }
+    const made = await create(service, `${transport}-backends`, {
+      protocol: { udp: { port: transport === 'sse' ? 53 : 54 } },
+      backends: [{ address: 'fd00:1::1' }, { address: 'fd00:1::2' }],
+    })
+    const stream = subscribe<Told>(
+      service,
+      transport,
+      `subscription ($id: ID!) { backendHealth(loadBalancer: $id) {
+         type backend { address adminState } counts { total disabled } } }`,
+      { id: made.id },
+    )
+    const told = async () => {
+      const { type, backend, counts } = (await stream.next()) ?? {}
+      return [type, backend?.address, backend?.adminState, counts?.total, counts?.disabled]
+    }
+    const none = [undefined, undefined, undefined, undefined]
+    expect(await told()).toEqual(['ADDED', 'fd00:1::1', 'ENABLED', 2, 0])
+    expect(await told()).toEqual(['ADDED', 'fd00:1::2', 'ENABLED', 2, 0])
+    expect(await told()).toEqual(['SYNCED', ...none])
+    const mutate = async (mutation: string, backends: string) => {
+      const { body } = await service.query(
+        `mutation ($id: ID!) { ${mutation}(input: { loadBalancer: $id, ${backends} }) { __typename } }`,
+        { id: made.id },
+      )
+      expect(field(body)).toEqual({ __typename: expect.stringMatching(/Payload$/) })
+    }
+    await mutate('updateBackends', 'backends: [{ address: "fd00:1::2", adminState: DISABLED }]')
+    expect(await told()).toEqual(['MODIFIED', 'fd00:1::2', 'DISABLED', 2, 1])
+    await mutate('addBackends', 'backends: [{ address: "fd00:1::3" }]')
+    expect(await told()).toEqual(['ADDED', 'fd00:1::3', 'ENABLED', 3, 1])
+    await mutate('removeBackends', 'addresses: ["fd00:1::1"]')
+    expect(await told()).toEqual(['DELETED', 'fd00:1::1', 'ENABLED', 2, 1])
+    await stream.end()
+  })
+
+  test('reservations are told with their load balancer, and as they were last', async () => {
+    type Told = {
+      type: string
+      id: string | null
+      reservation: { name: string; state: string; bindings: unknown[] } | null
+    }
+    const stream = subscribe<Told>(
+      service,
+      transport,
+      `subscription ($filter: IPv4ReservationFilter) { ipv4Reservations(filter: $filter) {
+         type id reservation { name state bindings { state loadBalancer { name } } } } }`,
+      named(`${transport}-held`),
+    )
+    expect((await stream.next())?.type).toBe('SYNCED')
+    const mutate = async (mutation: string, input: Record<string, unknown>) => {
+      const type = `${mutation[0]?.toUpperCase()}${mutation.slice(1)}Input!`
+      const { body } = await service.query(
+        `mutation ($input: ${type}) { ${mutation}(input: $input) { __typename } }`,
+        { input },
+      )
+      expect(field(body)).toEqual({ __typename: expect.stringMatching(/Payload$/) })
+    }
+    await mutate('createIPv4Reservation', { name: `${transport}-held`, region: 'us-east-1' })
+    const added = await stream.next()
+    expect(added).toMatchObject({ type: 'ADDED', reservation: { state: 'RESERVED', bindings: [] } })
+    const holder = await create(service, `${transport}-holder`)
+    const both = { reservation: added?.id, loadBalancer: holder.id }
+    await mutate('bindIPv4Reservation', both)
+    let event = await stream.next()
+    expect(event).toMatchObject({
+      type: 'MODIFIED',
+      reservation: { bindings: [{ loadBalancer: { name: `${transport}-holder` } }] },
+    })
+    await mutate('unbindIPv4Reservation', both)
+    while (event?.reservation?.state !== 'RESERVED') event = await stream.next()
+    await mutate('deleteIPv4Reservation', { id: added?.id })
+    while (event?.type === 'MODIFIED') event = await stream.next()
+    expect(event).toMatchObject({
+      type: 'DELETED',
+      id: added?.id,
+      reservation: { name: `${transport}-held` },
+    })
+    await stream.end()
   })
 
   test('the log is told as it grows, and from a cursor on', async () => {

@@ -8,7 +8,15 @@ export function endable<T>(run: (signal: AbortSignal) => AsyncGenerator<T>): Asy
   const ending = new AbortController()
   const inner = run(ending.signal)
   return {
-    next: () => inner.next(),
+    async next() {
+      try {
+        return await inner.next()
+      } catch (error) {
+        // What was under way when it ended is nobody's any more.
+        if (ending.signal.aborted) return { done: true, value: undefined }
+        throw error
+      }
+    },
     return(value) {
       ending.abort()
       return inner.return(value)

@@ -1,7 +1,6 @@
 /** How a pool's prefix is cut into blocks, and which of them are never handed out. */
 import ipaddr from 'ipaddr.js'
-import type { AddressFamily } from './address.ts'
-import type { Prefix } from './address.ts'
+import type { AddressFamily, Prefix } from './address.ts'
 
 /** Block numbers are bigints in the store; no pool hands out more than this many. */
 const MOST_BLOCKS = 2n ** 48n

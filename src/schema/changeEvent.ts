@@ -112,7 +112,10 @@ type EventArgs = PageArgs & { filter?: typeof EventFilter.$inferInput | null | u
 
 /** A page of the project's log, newest first; where an object is named, of what happened to it. */
 export async function eventsOf(context: Context, args: EventArgs, about?: string) {
-  requirePermission(context, 'loadbalancers.list', 'ipv4reservations.list')
+  // Whoever may see an object may see what happened to it.
+  if (about === undefined) {
+    requirePermission(context, 'loadbalancers.list', 'ipv4reservations.list')
+  }
   const { store, project } = context
   const asked = eventFilter(args.filter)
   const filter = about === undefined ? asked : narrowed(asked, about)

@@ -64,6 +64,18 @@ test('who may read but not change is refused the change, with what is missing', 
   expect(body.data).toEqual({ deleteLoadBalancer: null })
 })
 
+test('who may see a load balancer sees its history, but not that of the project', async () => {
+  const made = await create(service, 'history')
+  const one = await service.query(
+    'query ($id: ID!) { loadBalancer(id: $id) { events { nodes { reason } } } }',
+    { id: made.id },
+    { as: 'reader' },
+  )
+  expect(field(one.body)).toEqual({ events: { nodes: [{ reason: 'LoadBalancerCreated' }] } })
+  const all = await service.query('{ events { nodes { reason } } }', {}, { as: 'reader' })
+  expect(all.body.errors?.[0]?.extensions.code).toBe('FORBIDDEN')
+})
+
 test('mistakes in a query, its variables and its values are BAD_USER_INPUT', async () => {
   const wrong: [string, Record<string, unknown>?][] = [
     ['{ nothing }'],

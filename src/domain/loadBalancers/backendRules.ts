@@ -50,8 +50,12 @@ export function backendIssues(
 }
 
 function addressIssues(address: string, path: string[]): ValidationIssue[] {
-  const range = ipaddr.parse(address).range()
-  if (!NEVER_A_BACKEND.has(range)) return []
+  const parsed = ipaddr.parse(address)
+  // ::/96 held IPv4-compatible addresses (RFC 4291, 2.5.5.1: nobody has them any more), which
+  // PostgreSQL writes with dots.
+  const compatible =
+    parsed instanceof ipaddr.IPv6 && parsed.parts.slice(0, 6).every((part) => part === 0)
+  if (!compatible && !NEVER_A_BACKEND.has(parsed.range())) return []
   return [
     {
       code: 'INVALID_ADDRESS',

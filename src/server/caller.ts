@@ -9,20 +9,31 @@ export type Caller = {
   email: string | null
   /** How the log of changes names them. */
   actor: Actor
-  /** Permission ids (`networking.datumapis.com/loadbalancers.create`, …) by project. */
+  /** Permission ids (`networking.datumapis.com/loadbalancers.create`, …) by project, or `ANYWHERE`. */
   projects: ReadonlyMap<string, ReadonlySet<string>>
+  /** When this stops being true, in milliseconds since 1970; nothing: when the connection ends. */
+  expiresAt?: number
 }
+
+/** In place of a project: operators, whose permissions hold in all of them. */
+export const ANYWHERE = '*'
 
 /** What is known about a request when its sender is to be recognised. */
 export type Credentials = {
   /** A websocket's `connectionParams` may stand in for `authorization`: browsers can't send it. */
   headers: IncomingHttpHeaders
-  /** The other end of the connection, e.g. `127.0.0.1`. */
+  /** The client's address, e.g. `127.0.0.1`; behind a trusted proxy the one that it tells. */
   remoteAddress: string | undefined
 }
 
-/** Answers who calls; null: nobody that is known. */
-export type Identify = (credentials: Credentials) => Caller | null | Promise<Caller | null>
+/**
+ * Answers who calls; null: nobody that is known. `where` is the project that they want to get at, or
+ * `ANYWHERE`: of other places nothing needs to be found out.
+ */
+export type Identify = (
+  credentials: Credentials,
+  where: string,
+) => Caller | null | Promise<Caller | null>
 
 /** All that there is: what an editor of a project has. */
 export const EDITOR: readonly Permission[] = [

@@ -4,7 +4,7 @@ import { isProjectKnown } from '../domain/operators/projects.ts'
 import { type Clock, type Context, SERVICE } from '../schema/context.ts'
 import { forbidden, unauthenticated, unknownProject } from '../schema/failures.ts'
 import { Loaders } from '../schema/loaders.ts'
-import type { Caller, Credentials, Identify } from './caller.ts'
+import { ANYWHERE, type Caller, type Credentials, type Identify } from './caller.ts'
 
 const PATH =
   /^(?:\/resourcemanager\.miloapis\.com\/v1alpha1)?\/projects\/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)\/graphql$/
@@ -37,10 +37,10 @@ export class Door {
 
   /** The caller with their permissions in the project, without the service's prefix. Refuses by throwing. */
   async admit(project: string, credentials: Credentials): Promise<Admitted> {
-    const identified = this.#service.identify(credentials)
+    const identified = this.#service.identify(credentials, project)
     const caller = identified instanceof Promise ? await identified : identified
     if (caller === null) throw unauthenticated('Send a token that this service accepts.')
-    const granted = caller.projects.get(project)
+    const granted = grantedIn(caller, project)
     if (granted === undefined) throw forbidden(`You may not see project "${project}".`, 403)
     if (!this.#remembers(project)) {
       if (!(await isProjectKnown(this.#service.store, project))) throw unknownProject(project)
@@ -75,6 +75,14 @@ export class Door {
 }
 
 export type Admitted = { caller: Caller; project: string; permissions: ReadonlySet<string> }
+
+/** What a caller may do in a project: what they were given there, and everywhere. */
+function grantedIn({ projects }: Caller, project: string): ReadonlySet<string> | undefined {
+  const here = projects.get(project)
+  const anywhere = projects.get(ANYWHERE)
+  if (anywhere === undefined || here === undefined) return here ?? anywhere
+  return new Set([...anywhere, ...here])
+}
 
 const PREFIX = `${SERVICE}/`
 const without = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>()

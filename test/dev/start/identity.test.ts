@@ -10,12 +10,12 @@ const withHeaders = (headers: Credentials['headers']): Credentials => ({
 })
 
 test('a call from this machine without a token is the demo user, editor of both projects', async () => {
-  const caller = await identify(local)
+  const caller = await identify(local, 'demo')
   expect([...(caller?.projects.keys() ?? [])]).toEqual(['demo', 'other'])
   expect(caller?.projects.get('demo')).toContain('networking.datumapis.com/loadbalancers.create')
-  expect(await identify({ ...local, remoteAddress: '::ffff:127.0.0.1' })).not.toBeNull()
-  expect(await identify(withHeaders({ host: 'localhost:4000' }))).not.toBeNull()
-  expect(await identify(withHeaders({ origin: 'http://127.0.0.1:4000' }))).not.toBeNull()
+  expect(await identify({ ...local, remoteAddress: '::ffff:127.0.0.1' }, 'demo')).not.toBeNull()
+  expect(await identify(withHeaders({ host: 'localhost:4000' }), 'demo')).not.toBeNull()
+  expect(await identify(withHeaders({ origin: 'http://127.0.0.1:4000' }), 'demo')).not.toBeNull()
 })
 
 test.each([
@@ -26,5 +26,5 @@ test.each([
   ["by somebody else's page", withHeaders({ origin: 'https://evil.example' })],
   ['by a page of another port', withHeaders({ origin: 'http://127.0.0.1:8080' })],
 ])('a call %s is nobody', async (_, credentials) => {
-  expect(await identify(credentials)).toBeNull()
+  expect(await identify(credentials, 'demo')).toBeNull()
 })

@@ -4,7 +4,7 @@ import {
   listReservations,
 } from '../domain/reservations/read.ts'
 import { builder } from '../schema/builder.ts'
-import { requirePermission } from '../schema/context.ts'
+import { projectOf, requirePermission } from '../schema/context.ts'
 import { uuidOf } from '../schema/ids.ts'
 import { IPv4Reservation, IPv4ReservationConnection } from '../schema/ipv4Reservation.ts'
 import { IPv4ReservationFilter, ipv4ReservationFilter } from '../schema/ipv4ReservationFilter.ts'
@@ -35,7 +35,8 @@ builder.queryFields((t) => ({
     },
     resolve: async (_root, args, context) => {
       requirePermission(context, 'ipv4reservations.get')
-      const { store, project, loaders } = context
+      const { store, loaders } = context
+      const project = projectOf(context)
       const id = await findReservationByName(store, { project, ...valid(args) })
       return id === null ? null : loaders.reservations.load(id)
     },

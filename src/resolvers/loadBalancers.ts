@@ -1,7 +1,7 @@
 import { countLoadBalancers, listLoadBalancers } from '../domain/loadBalancers/list.ts'
 import { findLoadBalancerByName } from '../domain/loadBalancers/read.ts'
 import { builder } from '../schema/builder.ts'
-import { requirePermission } from '../schema/context.ts'
+import { projectOf, requirePermission } from '../schema/context.ts'
 import { uuidOf } from '../schema/ids.ts'
 import { LoadBalancer, LoadBalancerConnection } from '../schema/loadBalancer.ts'
 import { LoadBalancerFilter, loadBalancerFilter } from '../schema/loadBalancerFilter.ts'
@@ -33,7 +33,8 @@ builder.queryFields((t) => ({
     },
     resolve: async (_root, args, context) => {
       requirePermission(context, 'loadbalancers.get')
-      const { store, project, loaders } = context
+      const { store, loaders } = context
+      const project = projectOf(context)
       const id = await findLoadBalancerByName(store, { project, ...valid(args) })
       return id === null ? null : loaders.loadBalancers.load(id)
     },

@@ -1,6 +1,7 @@
 /** Where load balancers can be: regions, and the VPCs of the project. */
 import { countVpcs, findVpcByName, listVpcs } from '../domain/vpcs.ts'
 import { builder } from '../schema/builder.ts'
+import { projectOf } from '../schema/context.ts'
 import { loadAll } from '../schema/loaders.ts'
 import { connectionOf, pageArgs, pageRequest } from '../schema/pages.ts'
 import { Region } from '../schema/region.ts'
@@ -42,8 +43,9 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'The VPC of the project with this name; null where there is none.',
     args: { name: t.arg.string({ required: true, description: 'Its name.' }) },
-    resolve: async (_root, { name }, { store, project, loaders }) => {
-      const id = await findVpcByName(store, { project, name })
+    resolve: async (_root, { name }, context) => {
+      const { store, loaders } = context
+      const id = await findVpcByName(store, { project: projectOf(context), name })
       return id === null ? null : loaders.vpcs.load(id)
     },
   }),

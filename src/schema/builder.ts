@@ -1,6 +1,7 @@
 import SchemaBuilder from '@pothos/core'
 import RelayPlugin from '@pothos/plugin-relay'
 import type { Checked } from '../domain/input.ts'
+import './audience.ts'
 import type { Context } from './context.ts'
 
 type Text = { Input: Checked<string>; Output: string }
@@ -23,7 +24,7 @@ export const builder = new SchemaBuilder<{
     Port: { Input: Checked<number>; Output: number }
   }
 }>({
-  plugins: [RelayPlugin],
+  plugins: ['audience', RelayPlugin],
   defaultFieldNullability: false,
   relay: {
     // Ids, Node and its two queries are ours (ids.ts, node.ts): the plugin's throw at an id that

@@ -4,7 +4,7 @@ import { SERVICE } from './context.ts'
 type CallerShape = {
   subject: string
   email: string | null
-  project: string
+  project: string | null
   permissions: ReadonlySet<string>
 }
 
@@ -22,7 +22,8 @@ Caller.implement({
     }),
     projectName: t.exposeString('project', {
       nullable: true,
-      description: 'The project of this request, taken from its path.',
+      description:
+        "The project of this request, taken from its path; null at the operators' path, which is about all.",
     }),
     permissions: t.stringList({
       description: `What the caller may do in this project, e.g. \`${SERVICE}/loadbalancers.create\`. In alphabetical order.`,

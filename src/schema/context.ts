@@ -2,17 +2,18 @@ import type { Store } from '../db/client.ts'
 import type { EventLog } from '../domain/events/log.ts'
 import type { Actor } from '../domain/records.ts'
 import type { Scope } from '../domain/scope.ts'
-import { forbidden } from './failures.ts'
+import { badUserInput, forbidden } from './failures.ts'
 import type { Loaders } from './loaders.ts'
 
-/** What every resolver is given: the store, and on whose behalf it works in which project. */
+/** What every resolver is given: the store, and on whose behalf it works in which project (null: all). */
 export type Context = {
   store: Store
   log: EventLog
   clock: Clock
-  project: string
+  /** null: operators', whose lists span all projects. */
+  project: string | null
   caller: { subject: string; email: string | null; actor: Actor }
-  /** Permission ids that the caller has in this project, without the service's prefix. */
+  /** Permission ids that the caller has there, without the service's prefix. */
   permissions: ReadonlySet<string>
   loaders: Loaders
 }
@@ -27,18 +28,32 @@ export type Clock = {
 export const SERVICE = 'networking.datumapis.com'
 
 type Verb = 'get' | 'list' | 'create' | 'update' | 'delete' | 'use'
-export type Permission = `loadbalancers.${Verb}` | `ipv4reservations.${Verb}`
+type OperatorsVerb = Exclude<Verb, 'use'>
+export type Permission =
+  | `loadbalancers.${Verb}`
+  | `ipv4reservations.${Verb}`
+  | `${'regions' | 'clusters' | 'addresspools' | 'quotas' | 'projects'}.${OperatorsVerb}`
+  | 'reachability.report'
 
 /** Refuses callers who may not do this in the project of the request. */
 export function requirePermission(context: Context, ...needed: Permission[]): void {
+  const { project, permissions } = context
   for (const permission of needed) {
-    if (!context.permissions.has(permission)) {
-      throw forbidden(`You need ${SERVICE}/${permission} in project "${context.project}".`)
-    }
+    if (permissions.has(permission)) continue
+    const where = project === null ? 'everywhere' : `in project "${project}"`
+    throw forbidden(`You need ${SERVICE}/${permission} ${where}.`)
   }
+}
+
+/** The one project of the request; where it is about all of them, what needs one can't be asked. */
+export function projectOf({ project }: Context): string {
+  if (project !== null) return project
+  throw badUserInput(
+    'This is asked of one project: send it to /projects/<project>/graphql of that project.',
+  )
 }
 
 /** The scope that the domain acts in. */
 export function scopeOf(context: Context): Scope {
-  return { project: context.project, actor: context.caller.actor }
+  return { project: projectOf(context), actor: context.caller.actor }
 }

@@ -4,14 +4,20 @@
  * bare handler that reads and writes the same bytes 40 µs.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type DocumentNode, type ExecutionResult, execute, getOperationAST } from 'graphql'
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  type GraphQLSchema,
+  getOperationAST,
+} from 'graphql'
 import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
 import type { Documents } from './documents.ts'
 import { presented, toJson } from './present.ts'
-import { schema } from './schema.ts'
 
 export type Request = {
+  schema: GraphQLSchema
   document: DocumentNode
   variables: { readonly [name: string]: unknown } | null
   operationName: string | null
@@ -37,12 +43,12 @@ export function directly(
   if (document === undefined || errors.length > 0) return undefined
   const operation = getOperationAST(document, operationName)?.operation
   if (operation !== 'query' && operation !== 'mutation') return undefined
-  return { document, variables, operationName, mediaType }
+  return { schema: documents.schema, document, variables, operationName, mediaType }
 }
 
 /** Executes and answers it. */
 export async function answerDirectly(
-  { document, variables, operationName, mediaType }: Request,
+  { schema, document, variables, operationName, mediaType }: Request,
   contextValue: Context,
   response: ServerResponse,
   logger: Logger,

@@ -25,13 +25,13 @@ export type Checked = { document: DocumentNode | undefined; errors: readonly Gra
 
 /** Parses and validates queries against one schema. */
 export class Documents {
-  readonly #schema: GraphQLSchema
+  readonly schema: GraphQLSchema
   readonly #rules: readonly ValidationRule[]
   /** In the order they were last used. */
   readonly #remembered = new Map<string, Checked>()
 
   constructor(schema: GraphQLSchema) {
-    this.#schema = schema
+    this.schema = schema
     this.#rules = [...specifiedRules, notTooDeep]
   }
 
@@ -62,7 +62,7 @@ export class Documents {
       if (!(error instanceof GraphQLError)) throw error
       return { document: undefined, errors: [refused(error)] }
     }
-    const errors = validate(this.#schema, document, this.#rules, { maxErrors: MOST_ERRORS })
+    const errors = validate(this.schema, document, this.#rules, { maxErrors: MOST_ERRORS })
     return { document, errors: errors.map(refused) }
   }
 }
@@ -107,3 +107,12 @@ const notTooDeep: ValidationRule = (context) => {
     },
   }
 }
+
+/** The queries of tenants and those of operators, each against the schema that they are served. */
+export type DocumentsByAudience = { tenants: Documents; operators: Documents }
+
+/** Those of whoever was let in to a project, or to all of them. */
+export const documentsFor = (
+  { tenants, operators }: DocumentsByAudience,
+  { project }: { project: string | null },
+): Documents => (project === null ? operators : tenants)

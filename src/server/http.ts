@@ -6,24 +6,57 @@ import type { Context } from '../schema/context.ts'
 import { readBody } from './body.ts'
 import type { Cors } from './cors.ts'
 import { answerDirectly, directly } from './direct.ts'
-import type { Documents } from './documents.ts'
+import { type Documents, type DocumentsByAudience, documentsFor } from './documents.ts'
 import { GraphiQL } from './graphiql.ts'
 import { present, presented, toJson } from './present.ts'
-import { schema } from './schema.ts'
-import { type Door, projectOf } from './scope.ts'
+import { type Door, placeOf } from './scope.ts'
 
-type Parts = { door: Door; documents: Documents; cors: Cors; logger: Logger }
+type Parts = { door: Door; documents: DocumentsByAudience; cors: Cors; logger: Logger }
 
 /**
  * Answers GraphQL over HTTP: JSON by POST, queries also by GET, streams as server-sent events.
  * Who calls, what may be sent and how large it may be is settled before any of it is parsed.
  */
 export function httpHandler(parts: Parts) {
-  const { door, documents, cors, logger } = parts
-  const yoga = createYoga<Context>({
-    schema,
+  const { door, cors, logger } = parts
+  const tenants = yogaOver(parts.documents.tenants, logger)
+  const operators = yogaOver(parts.documents.operators, logger)
+  const graphiql = new GraphiQL()
+
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    response.setHeader('x-content-type-options', 'nosniff')
+    const place = placeOf(request.url ?? '')
+    if (place === null) {
+      response.writeHead(404, { 'content-type': 'text/plain' }).end('There is nothing here.\n')
+      return
+    }
+    if (cors.answer(request, response)) return
+    if (GraphiQL.isWanted(request)) return graphiql.send(request, response)
+    const { headers, socket } = request
+    const admitted = await door.admit(place, { headers, remoteAddress: socket.remoteAddress })
+    const context = door.context(admitted)
+    if (request.method === 'POST') {
+      const body = await queryIn(request)
+      const short = directly(request, body, documentsFor(parts.documents, admitted))
+      if (short !== undefined) return answerDirectly(short, context, response, logger)
+      Object.assign(request, { body })
+    }
+    const yoga = admitted.project === null ? operators : tenants
+    await yoga.handle(request, response, context)
+  }
+
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    handle(request, response).catch((error: unknown) => {
+      refuse(present(error, logger), request, response)
+    })
+  }
+}
+
+function yogaOver(documents: Documents, logger: Logger) {
+  return createYoga<Context>({
+    schema: documents.schema,
     plugins: [remembering(documents), presenting(logger)],
-    // All of these are ours, see below.
+    // All of these are ours, see above.
     maskedErrors: false,
     parserAndValidationCache: false,
     maxRequestBodySize: false,
@@ -35,34 +68,6 @@ export function httpHandler(parts: Parts) {
     logging: false,
     graphqlEndpoint: '*',
   })
-  const graphiql = new GraphiQL()
-
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    response.setHeader('x-content-type-options', 'nosniff')
-    const project = projectOf(request.url ?? '')
-    if (project === null) {
-      response.writeHead(404, { 'content-type': 'text/plain' }).end('There is nothing here.\n')
-      return
-    }
-    if (cors.answer(request, response)) return
-    if (GraphiQL.isWanted(request)) return graphiql.send(request, response)
-    const { headers, socket } = request
-    const admitted = await door.admit(project, { headers, remoteAddress: socket.remoteAddress })
-    const context = door.context(admitted)
-    if (request.method === 'POST') {
-      const body = await queryIn(request)
-      const short = directly(request, body, documents)
-      if (short !== undefined) return answerDirectly(short, context, response, logger)
-      Object.assign(request, { body })
-    }
-    await yoga.handle(request, response, context)
-  }
-
-  return (request: IncomingMessage, response: ServerResponse): void => {
-    handle(request, response).catch((error: unknown) => {
-      refuse(present(error, logger), request, response)
-    })
-  }
 }
 
 async function queryIn(request: IncomingMessage) {

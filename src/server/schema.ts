@@ -1,4 +1,4 @@
-/** The schema that is served. Whatever belongs to it registers with the builder when it is loaded. */
+/** The schemas that are served. Whatever belongs to them registers with the builder when it is loaded. */
 import '../schema/scalars.ts'
 import '../resolvers/roots.ts'
 import '../resolvers/caller.ts'
@@ -14,4 +14,10 @@ import type { GraphQLSchema } from 'graphql'
 import { builder } from '../schema/builder.ts'
 
 /** What tenants are served. Built once: building it takes tens of milliseconds. */
-export const schema: GraphQLSchema = builder.toSchema({ sortSchema: false })
+export const schema: GraphQLSchema = builder.toSchema({ audience: 'tenants', sortSchema: false })
+
+/** What operators are served at their own path: all of the tenants', and more. */
+export const operatorSchema: GraphQLSchema = builder.toSchema({
+  audience: 'operators',
+  sortSchema: false,
+})

@@ -8,14 +8,16 @@ import { ANYWHERE, type Caller, type Credentials, type Identify } from './caller
 
 const PATH =
   /^(?:\/resourcemanager\.miloapis\.com\/v1alpha1)?\/projects\/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)\/graphql$/
+const OPERATORS_PATH = '/graphql'
 /** A project that was known stays known for this long, in milliseconds. */
 const REMEMBERED = 60_000
 const MOST_REMEMBERED = 10_000
 
-/** The project that a path names, in either of its forms; null for any other path. */
-export function projectOf(url: string): string | null {
+/** The project that a path names, in either of its forms, or `ANYWHERE`; null for any other path. */
+export function placeOf(url: string): string | null {
   const query = url.indexOf('?')
-  return PATH.exec(query === -1 ? url : url.slice(0, query))?.[1] ?? null
+  const path = query === -1 ? url : url.slice(0, query)
+  return path === OPERATORS_PATH ? ANYWHERE : (PATH.exec(path)?.[1] ?? null)
 }
 
 /** What all requests share. */
@@ -26,7 +28,10 @@ export type Service = {
   identify: Identify
 }
 
-/** Who calls is asked first, then whether they may see the project, then whether there is one. */
+/**
+ * Who calls is asked first, then whether they may see the place (a project, or `ANYWHERE`), then whether
+ * there is such a project.
+ */
 export class Door {
   readonly #service: Service
   readonly #known = new Map<string, number>()
@@ -35,18 +40,22 @@ export class Door {
     this.#service = service
   }
 
-  /** The caller with their permissions in the project, without the service's prefix. Refuses by throwing. */
-  async admit(project: string, credentials: Credentials): Promise<Admitted> {
-    const identified = this.#service.identify(credentials, project)
+  /** The caller with their permissions at the place, without the service's prefix. Refuses by throwing. */
+  async admit(place: string, credentials: Credentials): Promise<Admitted> {
+    const identified = this.#service.identify(credentials, place)
     const caller = identified instanceof Promise ? await identified : identified
     if (caller === null) throw unauthenticated('Send a token that this service accepts.')
-    const granted = grantedIn(caller, project)
-    if (granted === undefined) throw forbidden(`You may not see project "${project}".`, 403)
-    if (!this.#remembers(project)) {
-      if (!(await isProjectKnown(this.#service.store, project))) throw unknownProject(project)
-      this.#remember(project)
+    const granted = grantedIn(caller, place)
+    if (place === ANYWHERE) {
+      if (granted === undefined) throw forbidden('Only operators are served here.', 403)
+      return { caller, project: null, permissions: unprefixed(granted) }
     }
-    return { caller, project, permissions: unprefixed(granted) }
+    if (granted === undefined) throw forbidden(`You may not see project "${place}".`, 403)
+    if (!this.#remembers(place)) {
+      if (!(await isProjectKnown(this.#service.store, place))) throw unknownProject(place)
+      this.#remember(place)
+    }
+    return { caller, project: place, permissions: unprefixed(granted) }
   }
 
   /** The context of one operation. */
@@ -74,13 +83,18 @@ export class Door {
   }
 }
 
-export type Admitted = { caller: Caller; project: string; permissions: ReadonlySet<string> }
+export type Admitted = {
+  caller: Caller
+  /** null: all of them, as operators see them. */
+  project: string | null
+  permissions: ReadonlySet<string>
+}
 
 /** What a caller may do in a project: what they were given there, and everywhere. */
-function grantedIn({ projects }: Caller, project: string): ReadonlySet<string> | undefined {
-  const here = projects.get(project)
+function grantedIn({ projects }: Caller, place: string): ReadonlySet<string> | undefined {
+  const here = projects.get(place)
   const anywhere = projects.get(ANYWHERE)
-  if (anywhere === undefined || here === undefined) return here ?? anywhere
+  if (anywhere === undefined || here === undefined || place === ANYWHERE) return here ?? anywhere
   return new Set([...anywhere, ...here])
 }
 

@@ -10,7 +10,7 @@ import type { Identify } from './caller.ts'
 import { Cors } from './cors.ts'
 import { Documents } from './documents.ts'
 import { httpHandler } from './http.ts'
-import { schema } from './schema.ts'
+import { operatorSchema, schema } from './schema.ts'
 import { Door } from './scope.ts'
 import { websocketHandler } from './websocket.ts'
 
@@ -59,7 +59,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const log = options.log ?? openEventLog(store, { onError })
   const parts = {
     door: new Door({ store, log, clock, identify }),
-    documents: new Documents(schema),
+    documents: { tenants: new Documents(schema), operators: new Documents(operatorSchema) },
     cors: new Cors(options.corsOrigins ?? []),
     logger,
   }

@@ -6,10 +6,9 @@ import type { Logger } from 'pino'
 import { WebSocketServer } from 'ws'
 import type { Code } from '../schema/failures.ts'
 import type { Cors } from './cors.ts'
-import type { Documents } from './documents.ts'
+import { type DocumentsByAudience, documentsFor } from './documents.ts'
 import { present, toJson } from './present.ts'
-import { schema } from './schema.ts'
-import { type Admitted, type Door, projectOf } from './scope.ts'
+import { type Admitted, type Door, placeOf } from './scope.ts'
 
 /** A query is far smaller; variables with 64 backends fit many times. */
 const LARGEST_MESSAGE = 1_048_576
@@ -20,7 +19,7 @@ const CLOSE_CODES: Partial<Record<Code, number>> = {
   NOT_FOUND: 4404,
 }
 
-type Parts = { door: Door; documents: Documents; cors: Cors; logger: Logger }
+type Parts = { door: Door; documents: DocumentsByAudience; cors: Cors; logger: Logger }
 
 /** GraphQL over websockets, as graphql-ws speaks it, at the same paths as over HTTP. */
 export function websocketHandler({ door, documents, cors, logger }: Parts) {
@@ -34,8 +33,8 @@ export function websocketHandler({ door, documents, cors, logger }: Parts) {
           typeof given === 'string' ? { ...request.headers, authorization: given } : request.headers
         const { remoteAddress } = request.socket
         try {
-          const project = projectOf(request.url ?? '') ?? ''
-          admissions.set(request, await door.admit(project, { headers, remoteAddress }))
+          const place = placeOf(request.url ?? '') ?? ''
+          admissions.set(request, await door.admit(place, { headers, remoteAddress }))
           return true
         } catch (error) {
           const shown = present(error, logger)
@@ -45,12 +44,13 @@ export function websocketHandler({ door, documents, cors, logger }: Parts) {
         }
       },
       onSubscribe: ({ extra: { request } }, _id, { query, variables, operationName }) => {
-        const { document, errors } = documents.check(query)
-        if (document === undefined || errors.length > 0) return errors
         const admitted = admissions.get(request)
         if (admitted === undefined) throw new Error('an operation before its connection')
+        const known = documentsFor(documents, admitted)
+        const { document, errors } = known.check(query)
+        if (document === undefined || errors.length > 0) return errors
         const args: ExecutionArgs = {
-          schema,
+          schema: known.schema,
           document,
           contextValue: door.context(admitted),
           variableValues: variables ?? null,
@@ -73,7 +73,7 @@ export function websocketHandler({ door, documents, cors, logger }: Parts) {
       socket.on('error', () => socket.destroy())
       const refuse = (status: string) =>
         socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
-      if (projectOf(request.url ?? '') === null) return void refuse('404 Not Found')
+      if (placeOf(request.url ?? '') === null) return void refuse('404 Not Found')
       if (!cors.mayConnect(request)) return void refuse('403 Forbidden')
       server.handleUpgrade(request, socket, head, (opened) =>
         server.emit('connection', opened, request),

@@ -30,7 +30,7 @@ test('both forms of the path lead to the same project', async () => {
 })
 
 test('other paths are not found', async () => {
-  for (const path of ['/', '/graphql', '/projects//graphql', '/projects/alpha/graphql/more']) {
+  for (const path of ['/', '/graphql/', '/projects//graphql', '/projects/alpha/graphql/more']) {
     const answer = await post({ headers: alice, body: '{}' }, `${service.server.url}${path}`)
     expect([path, answer.status]).toEqual([path, 404])
   }

@@ -74,9 +74,13 @@ async function* follow(
   }
 }
 
-function matches(event: EventRecord, project: string, { objectId, reason }: ChosenEvents): boolean {
+function matches(
+  event: EventRecord,
+  project: string | null,
+  { objectId, reason }: ChosenEvents,
+): boolean {
   return (
-    event.project === project &&
+    (project === null || event.project === project) &&
     (objectId === undefined || event.objectId === objectId) &&
     among(reason, event.reason)
   )

@@ -179,8 +179,9 @@ class Watch<T extends Versioned> {
   async #told(events: readonly LoggedEvent[]): Promise<WatchEvent<T>[]> {
     const { kind, only } = this.#watched
     const changed = new Map<string, Changed>()
+    const { project: ours } = this.#context
     for (const { objectKind, objectId, project, version, object } of events) {
-      if (objectKind !== kind || project !== this.#context.project) continue
+      if (objectKind !== kind || (ours !== null && project !== ours)) continue
       if (only !== undefined && objectId !== only) continue
       if (version <= (this.#sent.get(objectId) ?? 0)) continue
       const created = version === 1 || (changed.get(objectId)?.created ?? false)

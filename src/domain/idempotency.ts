@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Querier } from './querier.ts'
 
+const UNCOUNTED = new Set(['idempotencyKey', 'validateOnly'])
+
 /**
  * One text for one input, whatever the order in which its fields came; absent and null are the same,
- * and the key itself doesn't count.
+ * and neither the key itself nor whether only the plan is asked for counts.
  */
 export function hashOf(input: { idempotencyKey?: string | null | undefined }): string {
   const sorted = (value: unknown): unknown => {
@@ -11,7 +13,7 @@ export function hashOf(input: { idempotencyKey?: string | null | undefined }): s
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(
       Object.entries(value)
-        .filter(([key, item]) => key !== 'idempotencyKey' && item !== null && item !== undefined)
+        .filter(([key, item]) => !UNCOUNTED.has(key) && item !== null && item !== undefined)
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([key, item]) => [key, sorted(item)]),
     )

@@ -27,7 +27,7 @@ Actor.implement({
   }),
 })
 
-const FieldChange = builder.objectRef<EventRecord['changes'][number]>('FieldChange')
+export const FieldChange = builder.objectRef<EventRecord['changes'][number]>('FieldChange')
 
 FieldChange.implement({
   description: 'One field that a change set to another value.',

@@ -1,5 +1,6 @@
 import { builder } from './builder.ts'
 import { LabelInput } from './label.ts'
+import { validateOnly } from './validateOnly.ts'
 
 const expectedGeneration =
   'Refuse the change unless the reservation is still at this generation. Any will do where none is given.'
@@ -38,6 +39,7 @@ export const CreateIPv4ReservationInput = builder.inputType('CreateIPv4Reservati
       description:
         'Any text of your own. The same key with the same input gives the same reservation again within 24 hours, instead of a second one.',
     }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -55,6 +57,7 @@ export const UpdateIPv4ReservationInput = builder.inputType('UpdateIPv4Reservati
       description: 'What goes back to its default. Not together with a new value for it.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -63,6 +66,7 @@ export const DeleteIPv4ReservationInput = builder.inputType('DeleteIPv4Reservati
   fields: (t) => ({
     id: t.id({ required: true, description: 'The reservation to delete.' }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -75,6 +79,7 @@ export const BindIPv4ReservationInput = builder.inputType('BindIPv4ReservationIn
       description: 'The load balancer to bind it to, in the same region.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -89,5 +94,6 @@ export const UnbindIPv4ReservationInput = builder.inputType('UnbindIPv4Reservati
         'The load balancer that has it. If another one has it by now, nothing is changed and the answer is StaleHolder.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })

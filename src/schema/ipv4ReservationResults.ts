@@ -1,12 +1,16 @@
+import type { Planned } from '../domain/plans/plan.ts'
 import type { LoadBalancerRecord, ReservationRecord } from '../domain/records.ts'
 import { builder } from './builder.ts'
 import * as errors from './errors.ts'
 import { IPv4Reservation } from './ipv4Reservation.ts'
 import { LoadBalancer } from './loadBalancer.ts'
-import { resultUnion } from './result.ts'
+import { planOf, resultUnion } from './result.ts'
 
-export type ReservationPayload = { reservation: ReservationRecord }
-export type BindingPayload = ReservationPayload & { loadBalancer: LoadBalancerRecord }
+type Changed = { reservation: ReservationRecord }
+export type ReservationPayload = Changed | Planned
+export type BindingPayload = (Changed & { loadBalancer: LoadBalancerRecord }) | Planned
+
+const UNLESS_PLANNED = ' Null where only the plan was asked for.'
 
 const payload = (
   name: `${'Create' | 'Update' | 'Delete'}IPv4ReservationPayload`,
@@ -16,11 +20,13 @@ const payload = (
   builder.objectRef<ReservationPayload>(name).implement({
     description,
     fields: (t) => ({
-      reservation: t.expose('reservation', {
+      reservation: t.field({
         type: IPv4Reservation,
         nullable: true,
-        description: which,
+        description: which + UNLESS_PLANNED,
+        resolve: (answer) => ('plan' in answer ? null : answer.reservation),
       }),
+      plan: planOf(t),
     }),
   })
 
@@ -28,16 +34,19 @@ const bindingPayload = (name: `${'Bind' | 'Unbind'}IPv4ReservationPayload`, desc
   builder.objectRef<BindingPayload>(name).implement({
     description,
     fields: (t) => ({
-      reservation: t.expose('reservation', {
+      reservation: t.field({
         type: IPv4Reservation,
         nullable: true,
-        description: 'The reservation after the change.',
+        description: `The reservation after the change.${UNLESS_PLANNED}`,
+        resolve: (answer) => ('plan' in answer ? null : answer.reservation),
       }),
-      loadBalancer: t.expose('loadBalancer', {
+      loadBalancer: t.field({
         type: LoadBalancer,
         nullable: true,
-        description: 'The load balancer after the change.',
+        description: `The load balancer after the change.${UNLESS_PLANNED}`,
+        resolve: (answer) => ('plan' in answer ? null : answer.loadBalancer),
       }),
+      plan: planOf(t),
     }),
   })
 

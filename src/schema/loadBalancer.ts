@@ -3,6 +3,7 @@ import { AddressFamily } from './addressFamily.ts'
 import { BackendConnection, BackendFilter, chosenBackends } from './backend.ts'
 import { builder } from './builder.ts'
 import { ChangeEventConnection, EventFilter, eventsOf } from './changeEvent.ts'
+import { FlowInput, FlowPreview, flowPreviewsOf } from './flowPreview.ts'
 import { HealthCheck } from './healthCheck.ts'
 import { backendId, globalId } from './ids.ts'
 import { Label } from './label.ts'
@@ -138,6 +139,20 @@ LoadBalancer.implement({
         filter: t.arg({ type: EventFilter, description: 'Which ones; all where none is given.' }),
       },
       resolve: ({ id }, args, context) => eventsOf(context, args, id),
+    }),
+    flowPreview: t.field({
+      type: [FlowPreview],
+      nullable: true,
+      description:
+        'Which backend would serve this client, and why: one answer for each distinct table among the clusters that serve it, the one that most of them have first. Which of the clusters a client comes to is decided by the network.',
+      args: {
+        client: t.arg({
+          type: FlowInput,
+          required: true,
+          description: 'The client whose connections are asked about.',
+        }),
+      },
+      resolve: (loadBalancer, { client }, context) => flowPreviewsOf(loadBalancer, client, context),
     }),
   }),
 })

@@ -4,6 +4,7 @@ import { HealthCheckInput } from './healthCheck.ts'
 import { LabelInput } from './label.ts'
 import { LoadBalancerProtocolInput } from './protocol.ts'
 import { SessionAffinity } from './sessionAffinity.ts'
+import { validateOnly } from './validateOnly.ts'
 
 const expectedGeneration =
   'Refuse the change unless the object is still at this generation. Any will do where none is given.'
@@ -85,6 +86,7 @@ export const CreateLoadBalancerInput = builder.inputType('CreateLoadBalancerInpu
       description:
         'Any text of your own. The same key with the same input gives the same load balancer again within 24 hours, instead of a second one.',
     }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -113,6 +115,7 @@ export const UpdateLoadBalancerInput = builder.inputType('UpdateLoadBalancerInpu
       description: 'What goes back to its default. Not together with a new value for it.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -121,6 +124,7 @@ export const DeleteLoadBalancerInput = builder.inputType('DeleteLoadBalancerInpu
   fields: (t) => ({
     id: t.id({ required: true, description: 'The load balancer to delete.' }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -134,6 +138,7 @@ export const AddBackendsInput = builder.inputType('AddBackendsInput', {
       description: 'The backends to add. An address that is already there is left as it is.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -147,6 +152,7 @@ export const RemoveBackendsInput = builder.inputType('RemoveBackendsInput', {
       description: 'The addresses to remove. One that is not there is no error.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -160,6 +166,7 @@ export const SetBackendsInput = builder.inputType('SetBackendsInput', {
       description: 'All of its backends from now on. Those that stay keep their id and health.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })
 
@@ -194,5 +201,6 @@ export const UpdateBackendsInput = builder.inputType('UpdateBackendsInput', {
       description: 'The changes, each of another backend.',
     }),
     expectedGeneration: t.int({ description: expectedGeneration }),
+    validateOnly: validateOnly(t),
   }),
 })

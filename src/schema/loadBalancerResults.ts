@@ -1,12 +1,16 @@
+import type { Planned } from '../domain/plans/plan.ts'
 import type { LoadBalancerRecord } from '../domain/records.ts'
 import { Backend } from './backend.ts'
 import { builder } from './builder.ts'
 import * as errors from './errors.ts'
 import { LoadBalancer } from './loadBalancer.ts'
-import { resultUnion } from './result.ts'
+import { planOf, resultUnion } from './result.ts'
 
-export type LoadBalancerPayload = { loadBalancer: LoadBalancerRecord }
-export type BackendsPayload = LoadBalancerPayload & { backends: string[] }
+type Changed = { loadBalancer: LoadBalancerRecord }
+export type LoadBalancerPayload = Changed | Planned
+export type BackendsPayload = (Changed & { backends: string[] }) | Planned
+
+const AFTER = 'The load balancer after the change; null where only its plan was asked for.'
 
 const payload = (
   name:
@@ -17,11 +21,13 @@ const payload = (
   builder.objectRef<LoadBalancerPayload>(name).implement({
     description,
     fields: (t) => ({
-      loadBalancer: t.expose('loadBalancer', {
+      loadBalancer: t.field({
         type: LoadBalancer,
         nullable: true,
-        description: 'The load balancer after the change.',
+        description: AFTER,
+        resolve: (answer) => ('plan' in answer ? null : answer.loadBalancer),
       }),
+      plan: planOf(t),
     }),
   })
 
@@ -33,19 +39,24 @@ const backendsPayload = (
   builder.objectRef<BackendsPayload>(name).implement({
     description,
     fields: (t) => ({
-      loadBalancer: t.expose('loadBalancer', {
+      loadBalancer: t.field({
         type: LoadBalancer,
         nullable: true,
-        description: 'The load balancer after the change.',
+        description: AFTER,
+        resolve: (answer) => ('plan' in answer ? null : answer.loadBalancer),
       }),
       backends: t.field({
         type: [Backend],
         description: which,
-        resolve: ({ loadBalancer, backends }) =>
-          loadBalancer.backends
+        resolve: (answer) => {
+          if ('plan' in answer) return []
+          const { loadBalancer, backends } = answer
+          return loadBalancer.backends
             .filter(({ id }) => backends.includes(id))
-            .map((backend) => ({ backend, loadBalancer })),
+            .map((backend) => ({ backend, loadBalancer }))
+        },
       }),
+      plan: planOf(t),
     }),
   })
 

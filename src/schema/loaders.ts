@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader'
 import type { Store } from '../db/client.ts'
 import { readEvents } from '../domain/events/read.ts'
+import { readServing, type Serving } from '../domain/flows/serving.ts'
 import { readLoadBalancers } from '../domain/loadBalancers/read.ts'
 import type {
   EventRecord,
@@ -15,7 +16,7 @@ import type { VpcShape } from './shapes.ts'
 
 type Reader<T> = (
   store: Store,
-  options: { project: string; ids: string[] },
+  options: { project: string | null; ids: string[] },
 ) => Promise<Map<string, T>>
 
 /**
@@ -24,14 +25,15 @@ type Reader<T> = (
  */
 export class Loaders {
   readonly #store: Store
-  readonly #project: string
+  readonly #project: string | null
   #loadBalancers: DataLoader<string, LoadBalancerRecord | null> | undefined
   #reservations: DataLoader<string, ReservationRecord | null> | undefined
   #vpcs: DataLoader<string, VpcShape | null> | undefined
   #events: DataLoader<string, EventRecord | null> | undefined
+  #serving: DataLoader<string, Serving[] | null> | undefined
   #regions: Promise<RegionRecord[]> | undefined
 
-  constructor(store: Store, project: string) {
+  constructor(store: Store, project: string | null) {
     this.#store = store
     this.#project = project
   }
@@ -50,7 +52,12 @@ export class Loaders {
   get vpcs(): DataLoader<string, VpcShape | null> {
     this.#vpcs ??= this.#loader(async (store, { project, ids }) => {
       const found = await readVpcs(store, { project, ids })
-      return new Map([...found].map(([id, vpc]) => [id, { ...vpc, project }]))
+      return new Map(
+        [...found].flatMap(([id, vpc]) => {
+          const owner = project ?? vpc.project
+          return owner === null ? [] : [[id, { ...vpc, project: owner }] as const]
+        }),
+      )
     })
     return this.#vpcs
   }
@@ -58,6 +65,12 @@ export class Loaders {
   get events(): DataLoader<string, EventRecord | null> {
     this.#events ??= this.#loader(readEvents)
     return this.#events
+  }
+
+  /** The clusters that serve a load balancer; null: none. */
+  get serving(): DataLoader<string, Serving[] | null> {
+    this.#serving ??= this.#loader(readServing)
+    return this.#serving
   }
 
   regions(): Promise<RegionRecord[]> {
@@ -70,6 +83,7 @@ export class Loaders {
     this.#reservations = undefined
     this.#vpcs = undefined
     this.#events = undefined
+    this.#serving = undefined
     this.#regions = undefined
   }
 

@@ -1,6 +1,8 @@
-import type { ObjectRef } from '@pothos/core'
+import type { ObjectFieldBuilder, ObjectRef } from '@pothos/core'
+import type { Planned } from '../domain/plans/plan.ts'
 import { Refusal } from '../domain/refusals.ts'
 import { type BuilderTypes, builder } from './builder.ts'
+import { ChangePlan } from './changePlan.ts'
 import { typeOfRefusal } from './errors.ts'
 
 /**
@@ -17,3 +19,15 @@ export function resultUnion<
     resolveType: (value) => (value instanceof Refusal ? typeOfRefusal(value) : payload.name),
   })
 }
+
+/** The plan of a payload, the same in all of them. */
+export const planOf = <Payload extends object>(
+  t: ObjectFieldBuilder<BuilderTypes, Payload | Planned>,
+) =>
+  t.field({
+    type: ChangePlan,
+    nullable: true,
+    description:
+      'What the change would do, where only that was asked for (`validateOnly`); else null.',
+    resolve: (answer) => ('plan' in answer ? answer.plan : null),
+  })

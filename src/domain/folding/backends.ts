@@ -4,7 +4,7 @@ import type { Finding } from '../../rules/report.ts'
 import type { FoldBackend, FoldInput } from './input.ts'
 
 /** These keep a backend out where its address is known; `resolved` says so. */
-const KEPT_OUT: ReadonlySet<Reason> = new Set([
+export const KEPT_OUT: ReadonlySet<Reason> = new Set([
   'NodeConflict',
   'AttachmentShared',
   'BackendsClaimed',

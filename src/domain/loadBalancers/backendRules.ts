@@ -78,3 +78,11 @@ export function tooManyBackends(count: number): QuotaExceeded | undefined {
     used: count,
   })
 }
+
+/** Where in the input each backend is, by its address. */
+export const namedBackends = (
+  backends: readonly Pick<BackendInput, 'address'>[],
+): Map<string, string[]> =>
+  new Map(
+    backends.map(({ address }, index) => [String(address), ['backends', String(index), 'address']]),
+  )

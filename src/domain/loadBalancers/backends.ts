@@ -4,11 +4,12 @@ import type { BackendAdminState } from '../../rules/wanted.ts'
 import { type FieldChange, fieldChanges } from '../events/append.ts'
 import { newId } from '../ids.ts'
 import { type InvalidValue, invalidValues } from '../input.ts'
+import type { Planned } from '../plans/plan.ts'
 import type { LoadBalancerRecord } from '../records.ts'
 import { BackendsOutsideRegion, NameTaken, NotFound, Refusal } from '../refusals.ts'
 import { regionOf } from '../regions.ts'
 import type { Scope } from '../scope.ts'
-import { backendIssues, tooManyBackends } from './backendRules.ts'
+import { backendIssues, namedBackends, tooManyBackends } from './backendRules.ts'
 import { type Ask, changeLoadBalancer, type Decision } from './change.ts'
 import { vpcNotOwned } from './createRefusals.ts'
 import type {
@@ -31,7 +32,7 @@ export async function addBackends(
   store: Store,
   scope: Scope,
   input: AddBackendsInput,
-): Promise<ChangedBackends | Refusal> {
+): Promise<ChangedBackends | Planned | Refusal> {
   const issues = [...invalidValues(input), ...backendIssues(input.backends, 'backends')]
   const changed = await changeLoadBalancer(
     store,
@@ -51,7 +52,7 @@ export function removeBackends(
   store: Store,
   scope: Scope,
   input: RemoveBackendsInput,
-): Promise<Changed | Refusal> {
+): Promise<Changed | Planned | Refusal> {
   const removed = new Set(input.addresses)
   return changeLoadBalancer(store, scope, askOf(input, invalidValues(input)), (current, client) =>
     decide(
@@ -68,7 +69,7 @@ export function setBackends(
   store: Store,
   scope: Scope,
   input: SetBackendsInput,
-): Promise<Changed | Refusal> {
+): Promise<Changed | Planned | Refusal> {
   const issues = [...invalidValues(input), ...backendIssues(input.backends, 'backends')]
   return changeLoadBalancer(store, scope, askOf(input, issues), (current, client) => {
     const present = new Map(current.backends.map((backend) => [backend.address, backend]))
@@ -85,7 +86,7 @@ export async function updateBackends(
   store: Store,
   scope: Scope,
   input: UpdateBackendsInput,
-): Promise<ChangedBackends | Refusal> {
+): Promise<ChangedBackends | Planned | Refusal> {
   const issues = [...invalidValues(input), ...backendIssues(input.backends, 'backends')]
   input.backends.forEach((change, index) => {
     if (change.resetName && change.name) {
@@ -124,13 +125,15 @@ export async function updateBackends(
 }
 
 const askOf = (
-  input: { loadBalancer: string; expectedGeneration?: number | null | undefined },
+  input: AddBackendsInput | RemoveBackendsInput | UpdateBackendsInput,
   issues: Ask['issues'],
 ): Ask => ({
   id: input.loadBalancer,
   path: ['loadBalancer'],
   expectedGeneration: input.expectedGeneration,
   issues,
+  validateOnly: input.validateOnly,
+  named: 'backends' in input ? namedBackends(input.backends) : new Map(),
 })
 
 const toWanted = (backend: BackendInput): Wanted => ({
@@ -148,10 +151,10 @@ const notABackend = (address: string, index: number): NotFound =>
   })
 
 function withBackends(
-  changed: Changed | Refusal,
+  changed: Changed | Planned | Refusal,
   named: readonly { address: string | InvalidValue }[],
-): ChangedBackends | Refusal {
-  if (changed instanceof Refusal) return changed
+): ChangedBackends | Planned | Refusal {
+  if (changed instanceof Refusal || 'plan' in changed) return changed
   const ids = new Map(changed.loadBalancer.backends.map(({ id, address }) => [address, id]))
   return { ...changed, backends: named.flatMap(({ address }) => ids.get(String(address)) ?? []) }
 }

@@ -5,6 +5,9 @@ import { appendEvent, type FieldChange } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
 import type { ValidationIssue } from '../input.ts'
+import type { Planned } from '../plans/plan.ts'
+import { rehearse } from '../plans/rehearse.ts'
+import type { About } from '../plans/scene.ts'
 import type { LoadBalancerRecord } from '../records.ts'
 import {
   BeingDeleted,
@@ -41,12 +44,17 @@ export type Ask = {
   issues: ValidationIssue[]
   /** May be asked of one that is being deleted too. */
   evenDeleting?: boolean
+  /** Only the plan is wanted: what would be done is done and undone. */
+  validateOnly?: boolean | undefined
+  /** What else the change is about, for its plan. */
+  reservations?: string[]
+  named?: About['named']
 }
 
 /**
  * Makes one change of a load balancer as one transaction: released, visible, valid, then what
  * `decide` refuses (what needs the store to be valid, quota), then conflicts. Changes of one load
- * balancer queue on its row.
+ * balancer queue on its row. With `validateOnly` the answer is the plan, and nothing is changed.
  */
 export async function changeLoadBalancer(
   store: Store,
@@ -56,27 +64,55 @@ export async function changeLoadBalancer(
     current: StoredLoadBalancer,
     client: PoolClient,
   ) => Decision | Refusal | Promise<Decision | Refusal>,
-): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
-  const outcome = await transaction<StoredLoadBalancer | Refusal>(store, async (client) => {
-    const refused = await admit(client, scope, ask)
-    if (refused) return rollback(refused)
-    const read = await readForFold(client, ask.id)
-    if (read === undefined) return rollback(notFound(ask))
-    if (ask.issues.length > 0) return rollback(new ValidationFailed(ask.issues))
-    const current = read.stored
-    const decision = await decide(current, client)
-    if (decision instanceof Refusal) return rollback(decision)
-    const conflict = conflictOf(current, ask)
-    if (conflict) return rollback(conflict)
-    if (decision.changes.length === 0) return current
-    await commit(client, scope, current, decision)
-    const changed = (await readForFold(client, ask.id))?.stored
-    await finishDeletion(client, ask.id)
-    return changed ?? current
-  })
-  if (outcome instanceof Refusal) return outcome
+): Promise<{ loadBalancer: LoadBalancerRecord } | Planned | Refusal> {
+  const outcome = await transaction<StoredLoadBalancer | Planned | Refusal>(
+    store,
+    async (client) => {
+      const refused = await admit(client, scope, ask)
+      if (refused) return rollback(refused)
+      const read = await readForFold(client, ask.id)
+      if (read === undefined) return rollback(notFound(ask))
+      if (ask.issues.length > 0) return rollback(new ValidationFailed(ask.issues))
+      const current = read.stored
+      const decision = await decide(current, client)
+      if (decision instanceof Refusal) return rollback(decision)
+      const conflict = conflictOf(current, ask)
+      if (conflict) return rollback(conflict)
+      if (ask.validateOnly) return rollback(await plan(client, scope, ask, current, decision))
+      return make(client, scope, current, decision)
+    },
+  )
+  if (outcome instanceof Refusal || 'plan' in outcome) return outcome
   hint(store)
   return { loadBalancer: toRecord(outcome, await regionOf(store, outcome.regionId)) }
+}
+
+/** Does what was decided; the load balancer as it is then, and was last where that was its end. */
+async function make(
+  client: PoolClient,
+  scope: Scope,
+  current: StoredLoadBalancer,
+  decision: Decision,
+): Promise<StoredLoadBalancer> {
+  if (decision.changes.length === 0) return current
+  await commit(client, scope, current, decision)
+  const changed = (await readForFold(client, current.id))?.stored
+  await finishDeletion(client, current.id)
+  return changed ?? current
+}
+
+async function plan(
+  client: PoolClient,
+  scope: Scope,
+  { reservations = [], named = new Map() }: Ask,
+  current: StoredLoadBalancer,
+  decision: Decision,
+): Promise<Planned | Refusal> {
+  const about = { loadBalancers: [current.id], reservations, named }
+  return rehearse(client, about, async () => {
+    await make(client, scope, current, decision)
+    return decision.changes
+  })
 }
 
 /** Released, then visible; locks the load balancer's row. */

@@ -1,12 +1,14 @@
 import type { Store } from '../../db/client.ts'
 import { sqlState, violatedConstraint } from '../../db/failure.ts'
-import { transaction } from '../../db/transaction.ts'
+import { rollback, transaction } from '../../db/transaction.ts'
 import type { Protocol } from '../../rules/wanted.ts'
 import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
 import { hint } from '../hints.ts'
 import { hashOf } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import { invalidValues, type ValidationIssue } from '../input.ts'
+import type { Planned } from '../plans/plan.ts'
+import { rehearse } from '../plans/rehearse.ts'
 import type { Querier } from '../querier.ts'
 import type { HealthCheckSettings, LoadBalancerRecord } from '../records.ts'
 import {
@@ -20,9 +22,10 @@ import { regionOf } from '../regions.ts'
 import { refoldReservations } from '../reservations/refold.ts'
 import type { Scope } from '../scope.ts'
 import { idempotencyKeyIssues, textIssues } from '../texts.ts'
-import { backendIssues, tooManyBackends } from './backendRules.ts'
+import { backendIssues, namedBackends, tooManyBackends } from './backendRules.ts'
 import {
   type Answer,
+  type CreateRefused,
   MOST_RESERVATIONS,
   nameTaken,
   refusalOf,
@@ -35,13 +38,13 @@ import { toRecord } from './stored.ts'
 /**
  * Creates a load balancer with its IPv6 address, backends and bound reservations, as one transaction
  * in one round trip. With an idempotency key that was used for the same input within 24 hours the
- * load balancer of then is answered, as it is now.
+ * load balancer of then is answered, as it is now. With `validateOnly` the answer is the plan.
  */
 export async function createLoadBalancer(
   store: Store,
   scope: Scope,
   input: CreateLoadBalancerInput,
-): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
+): Promise<{ loadBalancer: LoadBalancerRecord } | Planned | Refusal> {
   const protocol = protocolOf(input.protocol)
   const healthCheck = mergeHealthCheck(
     defaultHealthCheck(protocol.name),
@@ -52,9 +55,13 @@ export async function createLoadBalancer(
   const backends = input.backends ?? []
   const overfull = issues.length > 0 ? undefined : tooMany(input)
   const id = newId()
-  let answer: Answer | undefined
+  const settle = (answer: CreateRefused) =>
+    answer.refused === 'INVALID'
+      ? (overfull ?? new ValidationFailed(issues))
+      : refusalOf(answer, scope, input)
+  let answer: Answer
   try {
-    answer = await ask(store, (input.ipv4Reservations ?? []).length > 0, {
+    const asked = {
       ...given(scope, input, protocol, healthCheck),
       id,
       // With something wrong in it only the checks that come before are made.
@@ -68,33 +75,55 @@ export async function createLoadBalancer(
               name: backend.name ?? null,
               adminState: backend.adminState ?? 'ENABLED',
             })),
-    })
+    }
+    if (input.validateOnly) return await plan(store, input, asked, settle)
+    answer = await ask(store, (input.ipv4Reservations ?? []).length > 0, asked)
   } catch (error) {
     if (sqlState(error) === 'LB001') return new PoolExhausted(input.region, 'IPV6')
     if (violatedConstraint(error) === 'load_balancer_live_name') return nameTaken(input)
     throw error
   }
-  if ('refused' in answer) {
-    if (answer.refused === 'INVALID') return overfull ?? new ValidationFailed(issues)
-    return refusalOf(answer, scope, input)
-  }
+  if ('refused' in answer) return settle(answer)
   if ('existing' in answer) return existing(store, scope, answer.existing)
   hint(store)
   const { record } = answer
   return { loadBalancer: toRecord(record, await regionOf(store, record.regionId)) }
 }
 
-async function ask(
-  store: Store,
-  binds: boolean,
-  input: { id: string; [field: string]: unknown },
-): Promise<Answer> {
+type Asked = { id: string; [field: string]: unknown }
+
+async function ask(store: Store, binds: boolean, input: Asked): Promise<Answer> {
   if (!binds) return askWith(store.pool, input)
-  return transaction(store, async (client) => {
-    const answer = await askWith(client, input)
-    if ('record' in answer) await refoldReservations(client, input.id)
-    return answer
-  })
+  return transaction(store, (client) => askAndFold(client, input))
+}
+
+async function askAndFold(client: Querier, input: Asked): Promise<Answer> {
+  const answer = await askWith(client, input)
+  if ('record' in answer) await refoldReservations(client, input.id)
+  return answer
+}
+
+/** The same, undone again. The address that it took is the one that would be next now. */
+async function plan(
+  store: Store,
+  { backends, ipv4Reservations }: CreateLoadBalancerInput,
+  asked: Asked,
+  settle: (answer: CreateRefused) => Refusal,
+): Promise<Planned | Refusal> {
+  const reservations = ipv4Reservations ?? []
+  const named = namedBackends(backends ?? [])
+  for (const [index, id] of reservations.entries()) {
+    named.set(id, ['ipv4Reservations', String(index)])
+  }
+  const about = { loadBalancers: [asked.id], reservations: reservations.filter(isId), named }
+  return transaction(store, async (client) =>
+    rollback(
+      await rehearse(client, about, async () => {
+        const answer = await askAndFold(client, asked)
+        return 'refused' in answer ? settle(answer) : []
+      }),
+    ),
+  )
 }
 
 async function askWith(client: Querier, input: object): Promise<Answer> {

@@ -21,7 +21,9 @@ export const MOST_RESERVATIONS = 7
 export type Answer =
   | { id: string; record: StoredLoadBalancer }
   | { existing: string }
-  | ({ refused: string } & RefusalData)
+  | CreateRefused
+/** With nothing changed. */
+export type CreateRefused = { refused: string } & RefusalData
 type RefusalData = {
   id?: string
   place?: number
@@ -56,7 +58,7 @@ export const nameTaken = (input: CreateLoadBalancerInput): NameTaken =>
 
 /** What `create_load_balancer` refused, as the refusal that the caller gets. */
 export function refusalOf(
-  answer: { refused: string } & RefusalData,
+  answer: CreateRefused,
   scope: Scope,
   input: CreateLoadBalancerInput,
 ): Refusal {

@@ -1,5 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import { fieldChanges } from '../events/append.ts'
+import type { Planned } from '../plans/plan.ts'
 import type { LoadBalancerRecord } from '../records.ts'
 import { DeletionProtected, type Refusal } from '../refusals.ts'
 import { refoldReservation } from '../reservations/refold.ts'
@@ -16,13 +17,14 @@ export async function deleteLoadBalancer(
   store: Store,
   scope: Scope,
   input: DeleteLoadBalancerInput,
-): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
+): Promise<{ loadBalancer: LoadBalancerRecord } | Planned | Refusal> {
   const ask = {
     id: input.id,
     path: ['id'],
     expectedGeneration: input.expectedGeneration,
     issues: [],
     evenDeleting: true,
+    validateOnly: input.validateOnly,
   }
   return changeLoadBalancer(store, scope, ask, decide)
 }

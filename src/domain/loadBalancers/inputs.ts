@@ -5,6 +5,9 @@ import type { Label } from '../records.ts'
 
 type Optional<T> = T | null | undefined
 
+/** Every change may be asked for its plan instead. */
+export type MayOnlyPlan = { validateOnly?: boolean }
+
 export type ProtocolInput = {
   tcp?: Optional<{ port: Checked<number> }>
   udp?: Optional<{ port: Checked<number> }>
@@ -52,7 +55,7 @@ export type CreateLoadBalancerInput = {
   ipv4Reservations?: Optional<string[]>
   deletionProtection?: boolean
   idempotencyKey?: Optional<string>
-}
+} & MayOnlyPlan
 
 export type LoadBalancerField =
   | 'DISPLAY_NAME'
@@ -74,21 +77,24 @@ export type UpdateLoadBalancerInput = {
   deletionProtection?: Optional<boolean>
   reset?: Optional<LoadBalancerField[]>
   expectedGeneration?: Optional<number>
-}
+} & MayOnlyPlan
 
-export type DeleteLoadBalancerInput = { id: string; expectedGeneration?: Optional<number> }
+export type DeleteLoadBalancerInput = {
+  id: string
+  expectedGeneration?: Optional<number>
+} & MayOnlyPlan
 
 export type AddBackendsInput = {
   loadBalancer: string
   backends: BackendInput[]
   expectedGeneration?: Optional<number>
-}
+} & MayOnlyPlan
 export type SetBackendsInput = AddBackendsInput
 export type RemoveBackendsInput = {
   loadBalancer: string
   addresses: Checked<string>[]
   expectedGeneration?: Optional<number>
-}
+} & MayOnlyPlan
 export type UpdateBackendsInput = {
   loadBalancer: string
   backends: {
@@ -98,4 +104,4 @@ export type UpdateBackendsInput = {
     adminState?: Optional<BackendAdminState>
   }[]
   expectedGeneration?: Optional<number>
-}
+} & MayOnlyPlan

@@ -5,6 +5,7 @@ import type { Protocol } from '../../rules/wanted.ts'
 import { type FieldChange, fieldChanges } from '../events/append.ts'
 import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
 import { invalidValues, type ValidationIssue } from '../input.ts'
+import type { Planned } from '../plans/plan.ts'
 import type { HealthCheckSettings, Label, LoadBalancerRecord } from '../records.ts'
 import { NameTaken, type Refusal, ValidationFailed } from '../refusals.ts'
 import type { Scope } from '../scope.ts'
@@ -33,9 +34,10 @@ export async function updateLoadBalancer(
   store: Store,
   scope: Scope,
   input: UpdateLoadBalancerInput,
-): Promise<{ loadBalancer: LoadBalancerRecord } | Refusal> {
+): Promise<{ loadBalancer: LoadBalancerRecord } | Planned | Refusal> {
   const issues = [...invalidValues(input), ...textIssues(input), ...resetIssues(input)]
-  const ask = { id: input.id, path: ['id'], expectedGeneration: input.expectedGeneration, issues }
+  const { id, expectedGeneration, validateOnly } = input
+  const ask = { id, path: ['id'], expectedGeneration, issues, validateOnly }
   try {
     return await changeLoadBalancer(store, scope, ask, (current) => decide(current, input))
   } catch (error) {

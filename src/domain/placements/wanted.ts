@@ -12,7 +12,8 @@ export type TakenPlacement = {
   holds: { vip: string; rule: string }[]
 }
 
-type Row = Omit<Wanted, 'backends'> & {
+/** A placement as `wanted_json` answers it. */
+export type WantedRow = Omit<Wanted, 'backends'> & {
   applied: number
   holds: { vip: string; rule: string }[]
   health: { enabled: number; notUnhealthy: number }
@@ -47,7 +48,7 @@ export async function readWanted(
   cluster: string,
   ids: string[],
 ): Promise<Map<string, TakenPlacement>> {
-  const { rows } = await store.pool.query<{ id: string; wanted: Row }>({
+  const { rows } = await store.pool.query<{ id: string; wanted: WantedRow }>({
     name: 'read-wanted',
     text: 'SELECT id, wanted FROM wanted_json($1, $2::uuid[])',
     values: [cluster, ids],
@@ -55,7 +56,8 @@ export async function readWanted(
   return new Map(rows.map(({ id, wanted }) => [id, toTaken(wanted)]))
 }
 
-function toTaken(row: Row): TakenPlacement {
+/** What is wanted, with health judged: a backend that fails its check is out, unless failing open. */
+export function toTaken(row: WantedRow): TakenPlacement {
   const { applied, holds, health, minimumHealthyPercent, backends, ...wanted } = row
   const open = failsOpen(health.enabled, health.notUnhealthy, minimumHealthyPercent)
   return {

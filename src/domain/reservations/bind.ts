@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { fieldChanges } from '../events/append.ts'
+import { isId } from '../ids.ts'
 import { changeLoadBalancer, type Decision } from '../loadBalancers/change.ts'
 import {
   MOST_RESERVATIONS,
@@ -8,6 +9,7 @@ import {
   tooManyReservations,
 } from '../loadBalancers/createRefusals.ts'
 import type { StoredLoadBalancer } from '../loadBalancers/stored.ts'
+import type { Planned } from '../plans/plan.ts'
 import type { LoadBalancerRecord, ReservationRecord } from '../records.ts'
 import { Refusal, RegionMismatch, StaleHolder } from '../refusals.ts'
 import { regionOf } from '../regions.ts'
@@ -24,6 +26,7 @@ import { readReservations } from './read.ts'
 import { refoldReservation } from './refold.ts'
 
 type Bound = { reservation: ReservationRecord; loadBalancer: LoadBalancerRecord }
+type Answer = Bound | Planned | Refusal
 
 const RULES = 'networking.datumapis.com/rulespervpc'
 
@@ -35,7 +38,7 @@ export function bindIPv4Reservation(
   store: Store,
   scope: Scope,
   input: BindIPv4ReservationInput,
-): Promise<Bound | Refusal> {
+): Promise<Answer> {
   return changeBinding(store, scope, input, async (current, reservation, holder, client) => {
     const region = await regionOf(store, current.regionId)
     if (reservation.region.id !== region.id) return regionMismatch(region.code, reservation)
@@ -54,7 +57,7 @@ export function unbindIPv4Reservation(
   store: Store,
   scope: Scope,
   input: UnbindIPv4ReservationInput,
-): Promise<Bound | Refusal> {
+): Promise<Answer> {
   return changeBinding(store, scope, input, async (current, reservation, holder) => {
     const conflict = generationConflict(reservation, input.expectedGeneration)
     if (conflict) return conflict
@@ -81,13 +84,16 @@ async function changeBinding(
     holder: string | null,
     client: PoolClient,
   ) => Promise<Decision | Refusal>,
-): Promise<Bound | Refusal> {
+): Promise<Answer> {
   // The reservation's own number is what is expected; the load balancer's may be any.
   const ask = {
     id: input.loadBalancer,
     path: ['loadBalancer'],
     expectedGeneration: null,
     issues: [],
+    validateOnly: input.validateOnly,
+    reservations: [input.reservation].filter(isId),
+    named: new Map([[input.reservation, ['reservation']]]),
   }
   const changed = await changeLoadBalancer(store, scope, ask, async (current, client) => {
     const reservation = await lockReservation(store, client, scope, input.reservation)
@@ -98,7 +104,7 @@ async function changeBinding(
     )
     return decide(current, reservation, rows[0]?.holder ?? null, client)
   })
-  if (changed instanceof Refusal) return changed
+  if (changed instanceof Refusal || 'plan' in changed) return changed
   const { project } = scope
   const found = await readReservations(store, { project, ids: [input.reservation] })
   const reservation = found.get(input.reservation)

@@ -6,6 +6,8 @@ import { appendEvent, type FieldChange, fieldChanges } from '../events/append.ts
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
 import { invalidValues, type ValidationIssue } from '../input.ts'
+import type { Planned } from '../plans/plan.ts'
+import { rehearse } from '../plans/rehearse.ts'
 import type { ReservationRecord } from '../records.ts'
 import {
   DeletionProtected,
@@ -33,10 +35,10 @@ export async function updateIPv4Reservation(
   store: Store,
   scope: Scope,
   input: UpdateIPv4ReservationInput,
-): Promise<Changed | Refusal> {
+): Promise<Changed | Planned | Refusal> {
   const issues = [...invalidValues(input), ...textIssues(input)]
   try {
-    const outcome = await transaction<Changed | Refusal>(store, async (client) => {
+    const outcome = await transaction<Changed | Planned | Refusal>(store, async (client) => {
       const current = await admitReservation(store, client, scope, input.id, 'id', issues)
       if (current instanceof Refusal) return rollback(current)
       const conflict = generationConflict(current, input.expectedGeneration)
@@ -44,26 +46,15 @@ export async function updateIPv4Reservation(
       const before = fieldsOf(current)
       const after = merged(before, input)
       const changes = fieldChanges(before, after)
-      if (changes.length === 0) return { reservation: current }
-      await client.query(
-        `UPDATE ipv4_reservation SET name = $2, display_name = $3, description = $4, labels = $5,
-           deletion_protection = $6 WHERE id = $1`,
-        [
-          current.id,
-          after.name,
-          after.displayName,
-          after.description,
-          JSON.stringify(after.labels),
-          after.deletionProtection,
-        ],
-      )
-      await countChange(client, scope, current, {
-        reason: 'IPv4ReservationUpdated',
-        message: `IPv4 reservation "${after.name}" was changed: ${changes.map(({ path }) => path.join('.')).join(', ')}.`,
-        changes,
-      })
+      const make = async () => {
+        if (changes.length > 0) await write(client, scope, current, after, changes)
+        return changes
+      }
+      if (input.validateOnly) return rollback(await rehearseReservation(client, current.id, make))
+      await make()
       return { reservation: await again(store, client, current) }
     })
+    if ('plan' in outcome) return outcome
     hint(store)
     return outcome
   } catch (error) {
@@ -74,13 +65,47 @@ export async function updateIPv4Reservation(
   }
 }
 
+async function write(
+  client: PoolClient,
+  scope: Scope,
+  current: ReservationRecord,
+  after: Fields,
+  changes: FieldChange[],
+): Promise<void> {
+  await client.query(
+    `UPDATE ipv4_reservation SET name = $2, display_name = $3, description = $4, labels = $5,
+           deletion_protection = $6 WHERE id = $1`,
+    [
+      current.id,
+      after.name,
+      after.displayName,
+      after.description,
+      JSON.stringify(after.labels),
+      after.deletionProtection,
+    ],
+  )
+  await countChange(client, scope, current, {
+    reason: 'IPv4ReservationUpdated',
+    message: `IPv4 reservation "${after.name}" was changed: ${changes.map(({ path }) => path.join('.')).join(', ')}.`,
+    changes,
+  })
+}
+
+/** The plan of a change of one reservation alone; see `rehearse`. */
+export const rehearseReservation = (
+  client: PoolClient,
+  id: string,
+  make: Parameters<typeof rehearse>[2],
+): Promise<Planned | Refusal> =>
+  rehearse(client, { loadBalancers: [], reservations: [id], named: new Map() }, make)
+
 /** Gives the address back; only of a reservation that is bound to nothing. */
 export async function deleteIPv4Reservation(
   store: Store,
   scope: Scope,
   input: DeleteIPv4ReservationInput,
-): Promise<Changed | Refusal> {
-  const outcome = await transaction<Changed | Refusal>(store, async (client) => {
+): Promise<Changed | Planned | Refusal> {
+  const outcome = await transaction<Changed | Planned | Refusal>(store, async (client) => {
     const current = await admitReservation(store, client, scope, input.id, 'id', [])
     if (current instanceof Refusal) return rollback(current)
     const conflict = generationConflict(current, input.expectedGeneration)
@@ -88,30 +113,40 @@ export async function deleteIPv4Reservation(
     const holder = current.bindings.find(({ state }) => state !== 'UNBINDING')
     if (holder !== undefined) return rollback(inUse(current, holder.loadBalancer))
     if (current.deletionProtection) return rollback(new DeletionProtected())
-    await client.query('DELETE FROM ipv4_reservation WHERE id = $1', [current.id])
-    // A cluster that may still carry it keeps it from others by its hold, however long that takes.
-    await client.query(
-      `UPDATE ipv4_address SET reservation_id = NULL, last_project = $2,
+    const make = async () => {
+      await remove(client, scope, current)
+      return []
+    }
+    if (input.validateOnly) return rollback(await rehearseReservation(client, current.id, make))
+    await make()
+    return { reservation: current }
+  })
+  if ('plan' in outcome) return outcome
+  hint(store)
+  return outcome
+}
+
+async function remove(client: PoolClient, scope: Scope, current: ReservationRecord): Promise<void> {
+  await client.query('DELETE FROM ipv4_reservation WHERE id = $1', [current.id])
+  // A cluster that may still carry it keeps it from others by its hold, however long that takes.
+  await client.query(
+    `UPDATE ipv4_address SET reservation_id = NULL, last_project = $2,
          reusable_at = clock_timestamp() + make_interval(secs => pool.cool_down_seconds)
        FROM address_pool pool
        WHERE pool.id = ipv4_address.pool_id AND ipv4_address.reservation_id = $1`,
-      [current.id, current.project],
-    )
-    await appendEvent(client, {
-      project: current.project,
-      objectKind: 'IPv4Reservation',
-      objectId: current.id,
-      version: current.version + 1,
-      generation: current.generation,
-      reason: 'IPv4ReservationDeleted',
-      message: `IPv4 reservation "${current.name}" (${current.address}) was deleted.`,
-      actor: scope.actor,
-      object: { ...current, version: current.version + 1 },
-    })
-    return { reservation: current }
+    [current.id, current.project],
+  )
+  await appendEvent(client, {
+    project: current.project,
+    objectKind: 'IPv4Reservation',
+    objectId: current.id,
+    version: current.version + 1,
+    generation: current.generation,
+    reason: 'IPv4ReservationDeleted',
+    message: `IPv4 reservation "${current.name}" (${current.address}) was deleted.`,
+    actor: scope.actor,
+    object: { ...current, version: current.version + 1 },
   })
-  hint(store)
-  return outcome
 }
 
 /** Released, visible (its row is then locked), valid; the reservation as it is now. */

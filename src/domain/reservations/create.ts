@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
@@ -5,113 +6,51 @@ import { appendEvent } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { findKey, hashOf, keepKey } from '../idempotency.ts'
 import { newId } from '../ids.ts'
-import { invalidValues } from '../input.ts'
+import { invalidValues, type ValidationIssue } from '../input.ts'
 import { quotaExceeded } from '../loadBalancers/createRefusals.ts'
+import type { Planned } from '../plans/plan.ts'
 import type { ReservationRecord } from '../records.ts'
 import {
   IdempotencyKeyReused,
   NotFound,
   NotReleased,
   PoolExhausted,
-  type Refusal,
+  Refusal,
   ValidationFailed,
 } from '../refusals.ts'
 import type { Scope } from '../scope.ts'
 import { idempotencyKeyIssues, textIssues } from '../texts.ts'
-import { reservationNameTaken } from './change.ts'
+import { rehearseReservation, reservationNameTaken } from './change.ts'
 import type { CreateIPv4ReservationInput } from './inputs.ts'
 import { readReservations } from './read.ts'
 
 const MUTATION = 'createIPv4Reservation'
 const RESOURCE = 'networking.datumapis.com/ipv4reservations'
 
-/** Reserves the longest-free IPv4 address of a region for a project. */
+/** Reserves the longest-free IPv4 address of a region for a project; with `validateOnly`, tells which. */
 export async function createIPv4Reservation(
   store: Store,
   scope: Scope,
   input: CreateIPv4ReservationInput,
-): Promise<{ reservation: ReservationRecord } | Refusal> {
+): Promise<{ reservation: ReservationRecord } | Planned | Refusal> {
   const issues = [
     ...invalidValues(input),
     ...textIssues(input),
     ...idempotencyKeyIssues(input.idempotencyKey),
   ]
-  const inputHash = hashOf(input)
+  const id = newId()
   try {
-    const outcome = await transaction<string | Refusal>(store, async (client) => {
-      const project = await client.query<{ released: boolean }>(
-        'SELECT released FROM project WHERE name = $1 FOR NO KEY UPDATE',
-        [scope.project],
-      )
-      if (!project.rows[0]?.released) return rollback(new NotReleased(scope.project))
-      const key = input.idempotencyKey ?? null
-      const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
-      if (used) {
-        return used.inputHash === inputHash ? used.objectId : rollback(new IdempotencyKeyReused())
+    const outcome = await transaction<string | Planned | Refusal>(store, async (client) => {
+      const admitted = await admit(client, scope, input, issues)
+      if (admitted instanceof Refusal) return rollback(admitted)
+      const make = async () => {
+        if ('existing' in admitted) return []
+        return (await write(client, scope, input, id, admitted.regionId)) ?? []
       }
-      const region = await client.query<{ id: string }>('SELECT id FROM region WHERE code = $1', [
-        input.region,
-      ])
-      const regionId = region.rows[0]?.id
-      if (regionId === undefined) return rollback(regionNotFound(input.region))
-      if (issues.length > 0) return rollback(new ValidationFailed(issues))
-      const quota = await client.query<{ used: number; limit: number | null }>(
-        `SELECT count(*)::integer AS used, quota_limit($1, $3, $2, 10) AS limit
-         FROM ipv4_reservation WHERE project = $1 AND region_id = $2`,
-        [scope.project, regionId, RESOURCE],
-      )
-      const { used: count = 0, limit = null } = quota.rows[0] ?? {}
-      if (limit !== null && count >= limit) {
-        return rollback(quotaExceeded({ resource: RESOURCE, limit, used: count }))
-      }
-      const taken = await client.query(
-        'SELECT FROM ipv4_reservation WHERE project = $1 AND region_id = $2 AND name = $3',
-        [scope.project, regionId, input.name],
-      )
-      if (taken.rows.length > 0) return rollback(reservationNameTaken(String(input.name)))
-      const id = newId()
-      const allocated = await client.query<{ address: string | null }>(
-        'SELECT host(allocate_ipv4_address($1, $2, $3)) AS address',
-        [regionId, id, scope.project],
-      )
-      const address = allocated.rows[0]?.address ?? null
-      if (address === null) return rollback(new PoolExhausted(input.region, 'IPV4'))
-      await client.query(
-        `INSERT INTO ipv4_reservation (id, project, region_id, name, display_name, description, labels,
-           address, deletion_protection, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), clock_timestamp())`,
-        [
-          id,
-          scope.project,
-          regionId,
-          input.name,
-          input.displayName ?? null,
-          input.description ?? null,
-          JSON.stringify(input.labels ?? []),
-          address,
-          input.deletionProtection ?? false,
-        ],
-      )
-      if (key !== null) {
-        await keepKey(client, {
-          project: scope.project,
-          mutation: MUTATION,
-          key,
-          inputHash,
-          objectId: id,
-        })
-      }
-      await appendEvent(client, {
-        project: scope.project,
-        objectKind: 'IPv4Reservation',
-        objectId: id,
-        version: 1,
-        generation: 1,
-        reason: 'IPv4ReservationCreated',
-        message: `IPv4 reservation "${String(input.name)}" (${address}) was created.`,
-        actor: scope.actor,
-      })
-      return id
+      if (input.validateOnly) return rollback(await rehearseReservation(client, id, make))
+      if ('existing' in admitted) return admitted.existing
+      const refused = await write(client, scope, input, id, admitted.regionId)
+      return refused ? rollback(refused) : id
     })
     if (typeof outcome !== 'string') return outcome
     hint(store)
@@ -124,6 +63,94 @@ export async function createIPv4Reservation(
     }
     throw error
   }
+}
+
+/** Released, visible, valid, within quota, free of conflicts: the region, or what the key made before. */
+async function admit(
+  client: PoolClient,
+  scope: Scope,
+  input: CreateIPv4ReservationInput,
+  issues: ValidationIssue[],
+): Promise<{ regionId: string } | { existing: string } | Refusal> {
+  const project = await client.query<{ released: boolean }>(
+    'SELECT released FROM project WHERE name = $1 FOR NO KEY UPDATE',
+    [scope.project],
+  )
+  if (!project.rows[0]?.released) return new NotReleased(scope.project)
+  const key = input.idempotencyKey ?? null
+  const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
+  if (used) {
+    const same = used.inputHash === hashOf(input)
+    return same ? { existing: used.objectId } : new IdempotencyKeyReused()
+  }
+  const region = await client.query<{ id: string }>('SELECT id FROM region WHERE code = $1', [
+    input.region,
+  ])
+  const regionId = region.rows[0]?.id
+  if (regionId === undefined) return regionNotFound(input.region)
+  if (issues.length > 0) return new ValidationFailed(issues)
+  const quota = await client.query<{ used: number; limit: number | null }>(
+    `SELECT count(*)::integer AS used, quota_limit($1, $3, $2, 10) AS limit
+     FROM ipv4_reservation WHERE project = $1 AND region_id = $2`,
+    [scope.project, regionId, RESOURCE],
+  )
+  const { used: count = 0, limit = null } = quota.rows[0] ?? {}
+  if (limit !== null && count >= limit) {
+    return quotaExceeded({ resource: RESOURCE, limit, used: count })
+  }
+  const taken = await client.query(
+    'SELECT FROM ipv4_reservation WHERE project = $1 AND region_id = $2 AND name = $3',
+    [scope.project, regionId, input.name],
+  )
+  return taken.rows.length > 0 ? reservationNameTaken(String(input.name)) : { regionId }
+}
+
+/** Takes an address and writes the reservation; refuses where there is none. */
+async function write(
+  client: PoolClient,
+  scope: Scope,
+  input: CreateIPv4ReservationInput,
+  id: string,
+  regionId: string,
+): Promise<Refusal | undefined> {
+  const allocated = await client.query<{ address: string | null }>(
+    'SELECT host(allocate_ipv4_address($1, $2, $3)) AS address',
+    [regionId, id, scope.project],
+  )
+  const address = allocated.rows[0]?.address ?? null
+  if (address === null) return new PoolExhausted(input.region, 'IPV4')
+  await client.query(
+    `INSERT INTO ipv4_reservation (id, project, region_id, name, display_name, description, labels,
+       address, deletion_protection, created_at, updated_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), clock_timestamp())`,
+    [
+      id,
+      scope.project,
+      regionId,
+      input.name,
+      input.displayName ?? null,
+      input.description ?? null,
+      JSON.stringify(input.labels ?? []),
+      address,
+      input.deletionProtection ?? false,
+    ],
+  )
+  const key = input.idempotencyKey ?? null
+  if (key !== null) {
+    const row = { project: scope.project, mutation: MUTATION, key }
+    await keepKey(client, { ...row, inputHash: hashOf(input), objectId: id })
+  }
+  await appendEvent(client, {
+    project: scope.project,
+    objectKind: 'IPv4Reservation',
+    objectId: id,
+    version: 1,
+    generation: 1,
+    reason: 'IPv4ReservationCreated',
+    message: `IPv4 reservation "${String(input.name)}" (${address}) was created.`,
+    actor: scope.actor,
+  })
+  return undefined
 }
 
 const regionNotFound = (code: string): NotFound =>

@@ -1,5 +1,6 @@
 /** What callers send about reservations, as the scalars leave it; see loadBalancers/inputs.ts. */
 import type { Checked } from '../input.ts'
+import type { MayOnlyPlan } from '../loadBalancers/inputs.ts'
 import type { Label } from '../records.ts'
 
 type Optional<T> = T | null | undefined
@@ -12,7 +13,7 @@ export type CreateIPv4ReservationInput = {
   region: string
   deletionProtection?: boolean
   idempotencyKey?: Optional<string>
-}
+} & MayOnlyPlan
 export type IPv4ReservationField = 'DISPLAY_NAME' | 'DESCRIPTION' | 'LABELS' | 'DELETION_PROTECTION'
 export type UpdateIPv4ReservationInput = {
   id: string
@@ -23,11 +24,14 @@ export type UpdateIPv4ReservationInput = {
   deletionProtection?: Optional<boolean>
   reset?: Optional<IPv4ReservationField[]>
   expectedGeneration?: Optional<number>
-}
-export type DeleteIPv4ReservationInput = { id: string; expectedGeneration?: Optional<number> }
+} & MayOnlyPlan
+export type DeleteIPv4ReservationInput = {
+  id: string
+  expectedGeneration?: Optional<number>
+} & MayOnlyPlan
 export type BindIPv4ReservationInput = {
   reservation: string
   loadBalancer: string
   expectedGeneration?: Optional<number>
-}
+} & MayOnlyPlan
 export type UnbindIPv4ReservationInput = BindIPv4ReservationInput

@@ -149,6 +149,7 @@ export function useScene() {
         ...input,
       })
       if (made instanceof Refusal) throw new Error(made.message)
+      if ('plan' in made) throw new Error('a plan is not what was asked for')
       return made.loadBalancer.id
     },
     async events(

@@ -6,7 +6,7 @@ import { EDITOR, permissionIds } from '../src/server/caller.ts'
 import { startServer } from '../src/server/server.ts'
 import { CLIENTS } from './bed.ts'
 
-const store = openStore({ connectionString: process.argv[2] ?? '', maxConnections: 16 })
+const store = openStore({ connectionString: process.argv[2] ?? '', maxConnections: CLIENTS })
 const editor = permissionIds(EDITOR)
 const caller = {
   subject: 'bench',

@@ -86,7 +86,13 @@ export async function startBed(): Promise<Bed> {
     },
     async close() {
       await Promise.all(pools.map((one) => one.close()))
-      for (const child of children) child.kill('SIGTERM')
+      // The clients of PostgreSQL end before it does.
+      await Promise.all(
+        children.map(async (child) => {
+          child.kill('SIGTERM')
+          if (child.exitCode === null) await once(child, 'exit')
+        }),
+      )
       await pool.end()
       await store.close()
       await postgres.stop()

@@ -17,6 +17,15 @@ export type Environment = Readonly<{
   logLevel: LogLevel
   eventRetentionDays: number
   introspection: boolean
+  /** Who issues the tokens of callers, for what audience, and where its keys are unless it says so itself. */
+  oidcIssuer: string | undefined
+  oidcAudience: string | undefined
+  oidcJwksUrl: string | undefined
+  /** Where permissions come from: the tokens' claims, or reviews by the platform's API at the URL. */
+  authz: 'claims' | 'sar'
+  authzKubeUrl: string | undefined
+  /** A file with documents that clients may name instead of sending them. */
+  persistedDocuments: string | undefined
   /** Addresses and prefixes of proxies whose forwarding headers are believed. */
   trustedProxies: readonly string[]
 }>
@@ -57,6 +66,12 @@ export function readEnvironment(variables: Variables): Environment {
     eventRetentionDays:
       wholeNumber('EVENT_RETENTION_DAYS', get('EVENT_RETENTION_DAYS'), 1, 36_500) ?? 90,
     introspection: oneOf('INTROSPECTION', get('INTROSPECTION'), ['on', 'off']) !== 'off',
+    oidcIssuer: secureUrl('OIDC_ISSUER', get('OIDC_ISSUER')),
+    oidcAudience: get('OIDC_AUDIENCE'),
+    oidcJwksUrl: secureUrl('OIDC_JWKS_URL', get('OIDC_JWKS_URL')),
+    authz: oneOf('AUTHZ', get('AUTHZ'), ['claims', 'sar']) ?? 'claims',
+    authzKubeUrl: secureUrl('AUTHZ_KUBE_URL', get('AUTHZ_KUBE_URL')),
+    persistedDocuments: get('PERSISTED_DOCUMENTS'),
     trustedProxies: Object.freeze(list('TRUSTED_PROXY', ',').map(proxy)),
   })
 }
@@ -66,6 +81,30 @@ export function requireDatabaseUrl(environment: Pick<Environment, 'databaseUrl'>
   const { databaseUrl: url } = environment
   if (url === undefined) throw new ConfigurationError('DATABASE_URL', databaseUrlForm)
   return url
+}
+
+/** Who may call, where a process can't do without knowing. */
+export type IdentityProvider = {
+  issuer: string
+  audience: string
+  jwksUrl: string | undefined
+  /** The platform's API, where permissions come from its reviews. */
+  reviewsUrl: string | undefined
+}
+
+/** The identity provider; nobody is served who isn't known. */
+export function requireIdentityProvider(environment: Environment): IdentityProvider {
+  const { oidcIssuer: issuer, oidcAudience: audience, oidcJwksUrl: jwksUrl } = environment
+  const { authz, authzKubeUrl } = environment
+  if (issuer === undefined) throw new ConfigurationError('OIDC_ISSUER', urlForm)
+  if (audience === undefined) {
+    throw new ConfigurationError('OIDC_AUDIENCE', 'the audience that tokens for this API name')
+  }
+  if (authz === 'claims') return { issuer, audience, jwksUrl, reviewsUrl: undefined }
+  if (authzKubeUrl === undefined) {
+    throw new ConfigurationError('AUTHZ_KUBE_URL', `${urlForm}, since AUTHZ is sar`)
+  }
+  return { issuer, audience, jwksUrl, reviewsUrl: authzKubeUrl }
 }
 
 /**
@@ -92,6 +131,20 @@ function databaseUrl(value: string | undefined): string | undefined {
     throw new ConfigurationError('DATABASE_URL', databaseUrlForm)
   }
   return value
+}
+
+const urlForm = 'a URL like https://auth.example.com (http only on this machine)'
+
+/** Tokens and keys go over it. */
+function secureUrl(variable: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const local = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url?.hostname ?? '')
+  const secure = url?.protocol === 'https:' || (url?.protocol === 'http:' && local)
+  const plain = url?.search === '' && url.hash === '' && url.username === ''
+  if (secure && plain) return value
+  // It may hold a password, so it isn't repeated.
+  throw new ConfigurationError(variable, urlForm, url?.username === '' ? value : undefined)
 }
 
 function wholeNumber(

@@ -29,3 +29,24 @@ export const forbidden = (message: string, status?: number) => failure('FORBIDDE
 /** The project in the path isn't one. */
 export const unknownProject = (project: string) =>
   failure('NOT_FOUND', `There is no project "${project}".`, 404)
+
+/** One of our limits is reached; `limit` names it. Worth another try after so many seconds, where any are told. */
+export const tooManyRequests = (message: string, limit: string, retryAfter?: number) =>
+  new GraphQLError(message, {
+    extensions: {
+      code: 'TOO_MANY_REQUESTS' satisfies Code,
+      limit,
+      http: {
+        status: 429,
+        ...(retryAfter === undefined ? {} : { headers: { 'retry-after': String(retryAfter) } }),
+      },
+    },
+  })
+/** Something that we depend on can't be asked now: nobody's mistake, and no bug. */
+export const unavailable = (message: string) =>
+  new GraphQLError(message, {
+    extensions: {
+      code: 'INTERNAL_SERVER_ERROR' satisfies Code,
+      http: { status: 503, headers: { 'retry-after': '5' } },
+    },
+  })

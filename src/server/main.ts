@@ -1,14 +1,15 @@
 /** The API's process in production: `npm run api`. */
 import { pino } from 'pino'
 import {
-  ConfigurationError,
   type Environment,
   orExplain,
   readEnvironment,
   requireDatabaseUrl,
+  requireIdentityProvider,
 } from '../config/environment.ts'
 import { openStore } from '../db/client.ts'
 import type { Identify } from './caller.ts'
+import { identifyBy } from './identity/provider.ts'
 import { type RunningServer, startServer } from './server.ts'
 
 /** Connections to PostgreSQL: what one process can keep busy. */
@@ -22,14 +23,8 @@ export async function runApi(
   environment: Environment,
   options: { identify?: Identify } = {},
 ): Promise<RunningServer> {
-  const { identify } = options
-  if (identify === undefined) {
-    throw new ConfigurationError(
-      'OIDC_ISSUER',
-      'an identity provider, which this version can not ask yet (npm start runs without one)',
-    )
-  }
   const logger = pino({ level: environment.logLevel })
+  const identify = options.identify ?? identifyBy(requireIdentityProvider(environment), logger)
   const onError = (error: unknown) => logger.error({ err: error }, 'the database failed')
   const store = openStore({
     connectionString: requireDatabaseUrl(environment),

@@ -3,6 +3,7 @@ import {
   ConfigurationError,
   readEnvironment,
   requireDatabaseUrl,
+  requireIdentityProvider,
 } from '../../src/config/environment.ts'
 
 describe('an environment', () => {
@@ -17,6 +18,12 @@ describe('an environment', () => {
       logLevel: 'info',
       eventRetentionDays: 90,
       introspection: true,
+      oidcIssuer: undefined,
+      oidcAudience: undefined,
+      oidcJwksUrl: undefined,
+      authz: 'claims',
+      authzKubeUrl: undefined,
+      persistedDocuments: undefined,
       trustedProxies: [],
     })
   })
@@ -38,6 +45,12 @@ describe('an environment', () => {
       LOG_LEVEL: 'debug',
       EVENT_RETENTION_DAYS: '30',
       INTROSPECTION: 'off',
+      OIDC_ISSUER: 'https://auth.example.com/realms/a',
+      OIDC_AUDIENCE: 'load-balancers',
+      OIDC_JWKS_URL: 'http://localhost:8080/keys',
+      AUTHZ: 'sar',
+      AUTHZ_KUBE_URL: 'https://api.example.com',
+      PERSISTED_DOCUMENTS: '/etc/lb/documents.json',
       TRUSTED_PROXY: '10.0.0.0/8, 2001:db8::1',
     })
     expect(environment).toEqual({
@@ -50,6 +63,12 @@ describe('an environment', () => {
       logLevel: 'debug',
       eventRetentionDays: 30,
       introspection: false,
+      oidcIssuer: 'https://auth.example.com/realms/a',
+      oidcAudience: 'load-balancers',
+      oidcJwksUrl: 'http://localhost:8080/keys',
+      authz: 'sar',
+      authzKubeUrl: 'https://api.example.com',
+      persistedDocuments: '/etc/lb/documents.json',
       trustedProxies: ['10.0.0.0/8', '2001:db8::1'],
     })
     expect(Object.isFrozen(environment)).toBe(true)
@@ -74,6 +93,13 @@ describe('an environment', () => {
     ['TRUSTED_PROXY', '10.0.0.0/8/8'],
     ['TRUSTED_PROXY', 'proxy.example.com'],
     ['LOG_LEVEL', 'a\nb'],
+    ['OIDC_ISSUER', 'auth.example.com'],
+    ['OIDC_ISSUER', 'http://auth.example.com'],
+    ['OIDC_ISSUER', 'https://auth.example.com/?tenant=a'],
+    ['OIDC_JWKS_URL', 'file:///etc/keys'],
+    ['AUTHZ', 'rbac'],
+    ['AUTHZ_KUBE_URL', 'http://10.0.0.1:6443'],
+    ['AUTHZ_KUBE_URL', 'https://user:secret@api.example.com'],
   ])('with %s=%j is refused in one line that names it', (name, value) => {
     const read = (): unknown => readEnvironment({ [name]: value })
     expect(read).toThrow(ConfigurationError)
@@ -89,5 +115,24 @@ describe('an environment', () => {
     expect(() => requireDatabaseUrl(readEnvironment({}))).toThrow(
       /^DATABASE_URL: expected a URL like postgres:/,
     )
+  })
+
+  const provider = { OIDC_ISSUER: 'https://auth.example.com', OIDC_AUDIENCE: 'lb' }
+
+  test.each([
+    ['OIDC_ISSUER', {}],
+    ['OIDC_AUDIENCE', { OIDC_ISSUER: 'https://auth.example.com' }],
+    ['AUTHZ_KUBE_URL', { ...provider, AUTHZ: 'sar' }],
+  ])('without %s is refused where callers have to be known', (name, variables) => {
+    const read = () => requireIdentityProvider(readEnvironment(variables))
+    expect(read).toThrow(new RegExp(`^${name}: expected [^\\n]+$`))
+  })
+
+  test('reads reviews only where permissions come from them', () => {
+    const url = { AUTHZ_KUBE_URL: 'https://api.example.com' }
+    const read = (variables: Record<string, string>) =>
+      requireIdentityProvider(readEnvironment({ ...provider, ...url, ...variables })).reviewsUrl
+    expect(read({})).toBeUndefined()
+    expect(read({ AUTHZ: 'sar' })).toBe('https://api.example.com')
   })
 })

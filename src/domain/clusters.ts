@@ -1,4 +1,5 @@
 import type { Store } from '../db/client.ts'
+import type { Finding } from '../rules/report.ts'
 import type { Dialect } from '../rules/wanted.ts'
 import { hint } from './hints.ts'
 import { refoldAlone } from './placements/derive.ts'
@@ -39,4 +40,40 @@ export async function recordReachability(
   )
   if (rowCount === 0) return
   for (const id of await readPlaced(store, cluster)) await refoldAlone(store, id)
+}
+
+/**
+ * What is known of a cluster's endpoints: TRUE, or why it may be out of date. Since when is kept while
+ * the status stays.
+ */
+export async function recordInventory(
+  store: Store,
+  cluster: string,
+  finding: Finding,
+): Promise<void> {
+  await store.pool.query(
+    `UPDATE cluster SET inventory = $2::jsonb || jsonb_build_object('since',
+       CASE WHEN inventory ->> 'status' = $2::jsonb ->> 'status' THEN inventory ->> 'since'
+         ELSE rfc3339(clock_timestamp()) END)
+     WHERE id = $1 AND (inventory IS NULL OR NOT inventory @> $2::jsonb)`,
+    [cluster, JSON.stringify(finding)],
+  )
+}
+
+/**
+ * An operator says that what vanished from a cluster's inventory is to be believed; its worker takes
+ * that up within seconds.
+ */
+export async function acceptInventory(store: Store, cluster: string): Promise<void> {
+  await store.pool.query('UPDATE cluster SET inventory_accepted = true WHERE id = $1', [cluster])
+  hint(store)
+}
+
+/** Takes up what an operator said, once. */
+export async function takeInventoryAcceptance(store: Store, cluster: string): Promise<boolean> {
+  const { rowCount } = await store.pool.query(
+    'UPDATE cluster SET inventory_accepted = false WHERE id = $1 AND inventory_accepted',
+    [cluster],
+  )
+  return rowCount === 1
 }

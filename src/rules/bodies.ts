@@ -9,11 +9,11 @@ import {
   MANAGED_BY_LABEL,
   NETWORK_RULES,
   type NetworkRule,
-  type ObjectMeta,
   type RuleProtocol,
   SERVICE_VIP_BINDINGS,
   type SelectorRuleSpec,
   type ServiceVIPBinding,
+  VPC_LABEL,
 } from './objects.ts'
 import type { ListedBackend } from './placing.ts'
 import type { Capabilities, SessionAffinity, Wanted } from './wanted.ts'
@@ -25,7 +25,7 @@ const AFFINITIES: Record<SessionAffinity, string | undefined> = {
   CLIENT_IP_AND_PROTOCOL: 'ClientIPAndProtocol',
 }
 
-const metaOf = (wanted: Wanted, name: string): ObjectMeta => ({
+const metaOf = (wanted: Wanted, name: string) => ({
   name,
   namespace: DATA_PLANE_NAMESPACE,
   labels: {
@@ -86,17 +86,20 @@ export const bindingOf = (
   rule: string,
   vip: string,
   { backend, endpoint }: ListedBackend,
-): ServiceVIPBinding => ({
-  apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
-  kind: SERVICE_VIP_BINDINGS.kind,
-  metadata: metaOf(wanted, bindingName(rule, backend.address, endpoint.node)),
-  spec: {
-    targetRef: { kind: 'Node', name: endpoint.node },
-    vipAddress: vip,
-    port: wanted.port,
-    protocol: protocolOf(wanted),
-    backendAddress: backend.address,
-    backendPort: wanted.port,
-    egressKind: endpoint.egressKind,
-  },
-})
+): ServiceVIPBinding => {
+  const meta = metaOf(wanted, bindingName(rule, backend.address, endpoint.node))
+  return {
+    apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
+    kind: SERVICE_VIP_BINDINGS.kind,
+    metadata: { ...meta, labels: { ...meta.labels, [VPC_LABEL]: wanted.vpcRef } },
+    spec: {
+      targetRef: { kind: 'Node', name: endpoint.node },
+      vipAddress: vip,
+      port: wanted.port,
+      protocol: protocolOf(wanted),
+      backendAddress: backend.address,
+      backendPort: wanted.port,
+      egressKind: endpoint.egressKind,
+    },
+  }
+}

@@ -25,6 +25,8 @@ export type Desired = {
   /** By backend id; also those that don't live here (AddressUnknown). */
   backends: Record<string, DesiredBackend>
   affinity: Finding
+  /** Bindings of other load balancers that have to be gone before all can be had. */
+  awaited: string[]
 }
 
 export type AttachmentLabel = { namespace: string; name: string; uid: string }
@@ -50,10 +52,7 @@ export type DesiredBackend = {
 
 /** Computes what should be in a cluster. Equal wishes give deeply equal answers, in the same order. */
 export const desired = (wanted: Wanted, capabilities: Capabilities): Desired => {
-  const blocked =
-    wanted.placed && capabilities.dialect === undefined
-      ? found('FALSE', 'SchemaMissing', 'The cluster has no NetworkRule of a known shape.')
-      : null
+  const blocked = whyBlocked(wanted, capabilities)
   const backends = placeBackends(wanted, capabilities)
   const listed = backends.filter((backend) => backend.listed)
   const vips = wanted.vips.map((vip) => ({
@@ -100,7 +99,18 @@ export const desired = (wanted: Wanted, capabilities: Capabilities): Desired => 
       ]),
     ),
     affinity: affinityFinding(wanted.sessionAffinity, capabilities),
+    awaited: backends.flatMap((backend) =>
+      !backend.listed && backend.awaits !== undefined ? [backend.awaits] : [],
+    ),
   }
+}
+
+const whyBlocked = (wanted: Wanted, capabilities: Capabilities): Finding | null => {
+  if (wanted.placed && capabilities.dialect === undefined)
+    return found('FALSE', 'SchemaMissing', 'The cluster has no NetworkRule of a known shape.')
+  if (!wanted.placed && wanted.awaitsSuccessor)
+    return found('FALSE', 'Withdrawing', 'It leaves once it is in effect where it goes.')
+  return null
 }
 
 const vipFinding = (
@@ -119,6 +129,8 @@ const vipFinding = (
       'AddressHeldElsewhere',
       `${vip.address} is not yet let go of by the load balancer that had it before.`,
     )
+  if (vip.noRoom)
+    return found('FALSE', 'ClusterFull', `The gateways have no room for ${vip.address}.`)
   return found('TRUE', 'Progressing', `${vip.address} should be served here.`)
 }
 

@@ -4,6 +4,7 @@ import { found, holds } from './findings.ts'
 import { ruleName } from './names.ts'
 import { gone, isAhead, type Observed, tracedVips } from './observed.ts'
 import { type Proof, prove } from './proof.ts'
+import type { Reason } from './reasons.ts'
 import type { BackendReport, Finding, PlacementReport, VipReport } from './report.ts'
 import { steps } from './steps.ts'
 import type { Wanted } from './wanted.ts'
@@ -23,21 +24,29 @@ export const judge = (
   desired: Desired,
   observed: Observed,
   now: string,
+  patience: number = TEARDOWN_PATIENCE,
 ): PlacementReport => {
   const cluster = judgeCluster(desired, observed)
   const proofs = new Map(
     desired.rules.map((wish) => [wish.metadata.name, prove(wish, desired, observed)]),
   )
+  const stuck = (vip: string, wish: DesiredVip, observed: Observed) =>
+    stuckSince(leavingWith(vip, wish, observed), now, patience)
   const vips = new Map<string, JudgedVip>()
   for (const [vip, wish] of Object.entries(desired.vips)) {
     const proof = proofs.get(wish.rule)
     vips.set(
       vip,
-      proof ? served(wish, proof, cluster, observed, now) : unserved(vip, wish, observed, now),
+      proof
+        ? served(proof, cluster, stuck(vip, wish, observed))
+        : unserved(vip, wish, observed, stuck(vip, wish, observed)),
     )
   }
   for (const vip of tracedVips(desired.loadBalancer, observed))
-    if (!vips.has(vip)) vips.set(vip, unserved(vip, leftover(vip, desired), observed, now))
+    if (!vips.has(vip)) {
+      const wish = leftover(vip, desired)
+      vips.set(vip, unserved(vip, wish, observed, stuck(vip, wish, observed)))
+    }
   const { now: toDo, waitingFor } = steps(desired, observed)
   return {
     asked: wanted.asked,
@@ -64,21 +73,13 @@ const judgeCluster = (desired: Desired, observed: Observed): Finding => {
     )
   if (desired.rules.length > 0 && observed.gateways.length === 0)
     return found('FALSE', 'NoGateway', 'The cluster has no NetworkGateway.')
+  const full = Object.values(desired.vips).find(({ finding }) => finding.reason === 'ClusterFull')
+  if (full && desired.rules.length === 0) return full.finding
   return found('TRUE', 'ClusterReady', 'Nothing is wrong with the cluster as a whole.')
 }
 
-const served = (
-  wish: DesiredVip,
-  proof: Proof,
-  cluster: Finding,
-  observed: Observed,
-  now: string,
-): JudgedVip => {
-  const stuck = stuckSince(
-    observed.rules.filter(({ metadata }) => metadata.name === wish.rule),
-    now,
-  )
-  const applied = stuck ?? proof.applied
+const served = (proof: Proof, cluster: Finding, stuck: Finding | undefined): JudgedVip => {
+  const applied = holds(proof.applied) ? proof.applied : (stuck ?? proof.applied)
   const provisioned = stuck ?? (holds(cluster) ? proof.provisioned : cluster)
   const { accepted, advertised } = proof
   return {
@@ -87,12 +88,25 @@ const served = (
   }
 }
 
+/** These are only waited for: the VIP gets its rule as soon as they are no more. */
+const AWAITED: ReadonlySet<Reason> = new Set([
+  'SchemaMissing',
+  'AddressHeldElsewhere',
+  'ClusterFull',
+])
+
 /** A VIP without a rule here: because it shouldn't have one, can't have one, or must wait for one. */
-const unserved = (vip: string, wish: DesiredVip, observed: Observed, now: string): JudgedVip => {
-  const awaited =
-    wish.finding.reason === 'SchemaMissing' || wish.finding.reason === 'AddressHeldElsewhere'
+const unserved = (
+  vip: string,
+  wish: DesiredVip,
+  observed: Observed,
+  stuck: Finding | undefined,
+): JudgedVip => {
+  const awaited = AWAITED.has(wish.finding.reason)
   const left = !awaited && !gone(vip, wish.rule, observed)
-  const finding = left ? leaving(vip, wish, observed, now) : withoutTrace(vip, wish.finding)
+  const finding = left
+    ? (stuck ?? found('FALSE', 'Withdrawing', `${vip} is being removed here.`))
+    : withoutTrace(vip, wish.finding)
   return {
     report: {
       wanted: awaited,
@@ -116,30 +130,43 @@ const withoutTrace = (vip: string, finding: Finding): Finding =>
     ? found('FALSE', 'Withdrawn', `Nothing of ${vip} is left here.`)
     : finding
 
-const leaving = (vip: string, wish: DesiredVip, observed: Observed, now: string): Finding =>
-  stuckSince(
-    [
-      ...observed.rules.filter(({ metadata }) => metadata.name === wish.rule),
-      ...observed.bindings.filter(({ spec }) => canonical(spec.vipAddress) === canonical(vip)),
-    ],
-    now,
-  ) ?? found('FALSE', 'Withdrawing', `${vip} is being removed here.`)
+type Leaving = { metadata: { name: string; deletionTimestamp?: string } }
+
+/** What is in the way of a VIP while it is being removed: its own objects, and those in its place. */
+const leavingWith = (vip: string, wish: DesiredVip, observed: Observed): Leaving[] => [
+  ...observed.rules.filter(({ metadata }) => metadata.name === wish.rule),
+  ...observed.bindings.filter(({ spec }) => canonical(spec.vipAddress) === canonical(vip)),
+  ...(observed.rivals ?? []),
+]
 
 /** Told with its start and not its age, so that looking again doesn't make another report. */
-const stuckSince = (
-  objects: { metadata: { name: string; deletionTimestamp?: string } }[],
-  now: string,
-): Finding | undefined => {
-  const oldest = objects
-    .flatMap(({ metadata: { name, deletionTimestamp: since } }) => (since ? [{ name, since }] : []))
-    .toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since))[0]
-  if (!oldest || Date.parse(now) - Date.parse(oldest.since) < TEARDOWN_PATIENCE) return undefined
+const stuckSince = (objects: Leaving[], now: string, patience: number): Finding | undefined => {
+  const [oldest] = inDeletion(objects)
+  if (!oldest || Date.parse(now) - Date.parse(oldest.since) < patience) return undefined
   return found(
     'FALSE',
     'TeardownStuck',
     `${oldest.name} waits since ${oldest.since} for the data plane to let go of it.`,
   )
 }
+
+const inDeletion = (objects: Leaving[]): { name: string; since: string }[] =>
+  objects
+    .flatMap(({ metadata: { name, deletionTimestamp: since } }) => (since ? [{ name, since }] : []))
+    .toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since))
+
+/**
+ * When (ms from now) a judgement of the same objects may be another: the next removal will have
+ * taken too long. undefined: never.
+ */
+export const judgeAgainIn = (
+  observed: Observed,
+  now: string,
+  patience: number = TEARDOWN_PATIENCE,
+): number | undefined =>
+  inDeletion([...observed.rules, ...observed.bindings, ...(observed.rivals ?? [])])
+    .map(({ since }) => Date.parse(since) + patience - Date.parse(now))
+    .find((rest) => rest > 0)
 
 const judgeBackends = (desired: Desired, proofs: Proof[]): Record<string, BackendReport> =>
   Object.fromEntries(

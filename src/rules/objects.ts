@@ -82,6 +82,8 @@ export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by'
 export const INSTANCE_LABEL = 'lb.networking.datumapis.com/instance'
 /** The id of the load balancer an object serves. */
 export const LOAD_BALANCER_LABEL = 'lb.networking.datumapis.com/load-balancer'
+/** On a binding: the VPC that it is about (`status.vpc`), which its spec doesn't say. */
+export const VPC_LABEL = 'lb.networking.datumapis.com/vpc'
 /** The last generation of the load balancer that changed its rules. */
 export const GENERATION_ANNOTATION = 'lb.networking.datumapis.com/generation'
 /** The data plane's own tie between an advertisement and its rule. */

@@ -23,6 +23,10 @@ export type Observed = {
   gateways: NetworkGateway[]
   /** The attachments that carry the load balancer's serving label; absent: none. */
   labelled?: AttachmentLabel[]
+  /** Bindings of other load balancers that stand where one of this one should; absent: none. */
+  rivals?: ServiceVIPBinding[]
+  /** Names of bindings whose backend is on their node no more: the data plane can't let go of them. */
+  stranded?: string[]
 }
 
 /**

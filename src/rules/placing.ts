@@ -1,4 +1,4 @@
-import { isIPv4 } from './addresses.ts'
+import { canonical, isIPv4 } from './addresses.ts'
 import type { Reason } from './reasons.ts'
 import type { Finding } from './report.ts'
 import type { Capabilities, Endpoint, Wanted, WantedBackend } from './wanted.ts'
@@ -9,7 +9,14 @@ export type ListedBackend = { backend: WantedBackend; endpoint: Endpoint }
 /** A backend, and whether the rules list it. */
 export type PlacedBackend =
   | { backend: WantedBackend; endpoint: Endpoint; listed: true; placed: Finding }
-  | { backend: WantedBackend; endpoint: Endpoint | null; listed: false; placed: Finding }
+  | {
+      backend: WantedBackend
+      endpoint: Endpoint | null
+      listed: false
+      placed: Finding
+      /** The binding that has to go first. */
+      awaits?: string
+    }
 
 /**
  * Decides which backends the rules of a cluster list, in the order of age that they come in.
@@ -20,11 +27,11 @@ export const placeBackends = (wanted: Wanted, capabilities: Capabilities): Place
   const spoilt = spoiltAttachments(wanted, capabilities)
   return wanted.backends.map((backend): PlacedBackend => {
     const { endpoint } = backend
-    const out = (reason: Reason, message: string): PlacedBackend => ({
+    const out = (reason: Reason, message: string) => ({
       backend,
       endpoint,
-      listed: false,
-      placed: { status: 'FALSE', reason, message },
+      listed: false as const,
+      placed: { status: 'FALSE' as const, reason, message },
     })
     if (endpoint === null) return out('AddressUnknown', `${backend.address} is not known here.`)
     const ineligible = whyIneligible(backend, capabilities)
@@ -40,6 +47,14 @@ export const placeBackends = (wanted: Wanted, capabilities: Capabilities): Place
           'NodeConflict',
           `An older backend on the machine of ${backend.address} serves the same protocol and port.`,
         )
+      if (backend.nodeHeldBy !== undefined)
+        return {
+          ...out(
+            'NodeConflict',
+            `The machine of ${backend.address} has not yet let go of another backend for the same protocol and port.`,
+          ),
+          awaits: backend.nodeHeldBy,
+        }
       takenNodes.add(endpoint.node)
     }
     return {
@@ -72,14 +87,24 @@ const whyIneligible = (
 }
 
 /**
- * In the *selector* dialect an attachment serves with all its addresses or not at all: those where
- * one of the load balancer's own backends must not serve.
+ * In the *selector* dialect an attachment serves with all its IPv6 addresses or not at all: those
+ * that carry one which must not serve, because it is no backend here or one that is kept out.
  */
-const spoiltAttachments = (wanted: Wanted, capabilities: Capabilities): Set<string> =>
-  new Set(
-    wanted.backends.flatMap((backend) =>
-      backend.endpoint && !isIPv4(backend.address) && whyIneligible(backend, capabilities)
-        ? [attachmentKey(backend.endpoint)]
-        : [],
+const spoiltAttachments = (wanted: Wanted, capabilities: Capabilities): Set<string> => {
+  const serving = new Map<string, Set<string>>()
+  const carried = new Map<string, Set<string>>()
+  for (const backend of wanted.backends) {
+    const { endpoint, address } = backend
+    if (!endpoint || isIPv4(address)) continue
+    const key = attachmentKey(endpoint)
+    const addresses = carried.get(key) ?? new Set(endpoint.otherAddresses?.map(canonical))
+    carried.set(key, addresses.add(canonical(address)))
+    if (whyIneligible(backend, capabilities)) continue
+    serving.set(key, (serving.get(key) ?? new Set()).add(canonical(address)))
+  }
+  return new Set(
+    [...carried].flatMap(([key, addresses]) =>
+      addresses.isSubsetOf(serving.get(key) ?? new Set()) ? [] : [key],
     ),
   )
+}

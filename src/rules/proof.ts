@@ -47,6 +47,7 @@ export const prove = (wish: NetworkRule, desired: Desired, observed: Observed): 
       [
         applied,
         accepted,
+        ...allClaimed(bound),
         ...routes.flatMap(({ programmed }) => programmed ?? []),
         ...withoutClaimed(bound),
         ...routes.map(({ route }) => route),
@@ -68,6 +69,10 @@ const withoutClaimed = (bound: Finding[]): Finding[] => {
   const others = bound.filter(({ reason }) => reason !== 'BackendsClaimed')
   return others.length > 0 ? others : bound
 }
+
+/** Where an older load balancer serves all of them, gateways only say that nothing is left to load. */
+const allClaimed = (bound: Finding[]): Finding[] =>
+  bound.every(({ reason }) => reason === 'BackendsClaimed') ? bound : []
 
 const appliedFinding = (wish: NetworkRule, rule: NetworkRule | undefined): Finding => {
   if (!rule) return found('FALSE', 'Progressing', 'The rule is not in the cluster yet.')

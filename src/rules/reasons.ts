@@ -37,8 +37,20 @@ export const REASONS = {
   ClusterUnreachable:
     'A cluster does not answer; what it serves is not known, and it may well go on serving.',
   ClusterCordoned: 'The address lives where no new backends are taken at the moment.',
+  InventoryComplete: 'What lives in the cluster is known as it is now.',
+  InventoryStale: 'What lives in the cluster can not be read; what was known last is kept.',
+  InventoryDoubted:
+    'Too much vanished from the cluster at once to be believed; what was known last is kept until it shows up again, a second look confirms it, or an operator does.',
   StoreBehind:
     'The cluster carries a newer state than the database, which was restored from an older backup; nothing is written until an operator decides.',
+
+  // A cluster, as operators see it.
+  ClusterAnswers: 'The cluster answers.',
+  NoWorker: 'No worker serves the cluster at the moment, so nothing is known of it.',
+  Swept: 'Every rule of ours in the cluster has an owner.',
+  SweepPending: 'The cluster has not been looked through yet.',
+  UnknownOwners:
+    'Rules carry the mark of this store, but their owners were never heard of; they wait for an operator.',
 
   // Routes.
   Advertised: 'The virtual address is announced to the network.',

@@ -60,7 +60,7 @@ export const steps = (desired: Desired, observed: Observed): Steps => {
       ...bindings.apply,
       ...labels.drop,
     ],
-    waitingFor: [...bindings.waitingFor, ...rules.waitingFor],
+    waitingFor: [...bindings.waitingFor, ...rules.waitingFor, ...desired.awaited],
   }
 }
 
@@ -174,11 +174,16 @@ const stillNeeded = (
       other.spec.targetRef.name === spec.targetRef.name,
   )
 
+/**
+ * Those that the data plane can't let go of don't keep a rule: it would go on to announce an address
+ * that nothing serves.
+ */
 const hasBindings = (rule: NetworkRule, desired: Desired, observed: Observed): boolean => {
   const vips = vipsOf(rule)
   return observed.bindings.some(
     (binding) =>
       isOurs(binding, desired) &&
+      !(isDeleting(binding) && observed.stranded?.includes(binding.metadata.name)) &&
       (binding.metadata.name.startsWith(`${rule.metadata.name}-`) ||
         vips.includes(canonical(binding.spec.vipAddress))),
   )

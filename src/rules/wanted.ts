@@ -26,6 +26,8 @@ export type Wanted = {
   asked: number
   /** false: nothing of the load balancer should be in this cluster any more. */
   placed: boolean
+  /** Not placed here any more, but what is here stays until it is in effect where it goes. */
+  awaitsSuccessor?: boolean
   vips: WantedVip[]
   backends: WantedBackend[]
 }
@@ -35,6 +37,8 @@ export type WantedVip = {
   family: AddressFamily
   /** Another load balancer whose hold on this address is still open in the region: no rule until it is closed. */
   heldBy: string | null
+  /** The gateways have no row left for it, and it has none yet. */
+  noRoom?: boolean
 }
 
 export type WantedBackend = {
@@ -50,6 +54,11 @@ export type WantedBackend = {
    * one place there (also another load balancer's); only the *backends* dialect cares.
    */
   nodeTaken: boolean
+  /**
+   * A binding of another load balancer that still stands in its place: as long as it does, nothing
+   * else is bound there; only the *backends* dialect cares.
+   */
+  nodeHeldBy?: string
   /** The cluster is cordoned, and this backend came after that: it is left out. */
   cordoned?: boolean
 }
@@ -61,6 +70,8 @@ export type Endpoint = {
   attachmentRef: string
   node: string
   egressKind: 'veth' | 'tap'
+  /** The attachment's other IPv6 addresses: in the *selector* dialect it serves with all or none. */
+  otherAddresses?: string[]
 }
 
 export type Dialect = 'backends' | 'selector'

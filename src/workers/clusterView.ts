@@ -17,18 +17,28 @@ import {
   SERVICE_VIP_BINDINGS,
   type ServiceVIPBinding,
   VPC_ATTACHMENTS,
+  VPC_LABEL,
   type VpcAttachment,
 } from '../rules/objects.ts'
 import type { Observed } from '../rules/observed.ts'
+import { endpointsOf } from './inventory.ts'
 import { KeyedIndex } from './keyedIndex.ts'
+import { type Place, placeKey } from './places.ts'
 
-type Listener = {
+export type ViewListener = {
   /** Something of this load balancer, or of an address, changed. */
   touched(loadBalancers: string[]): void
   /** Something changed that every load balancer of the cluster rests on. */
   touchedAll(): void
   attachmentChanged(object: VpcAttachment | undefined, previous: VpcAttachment | undefined): void
-  attachmentsListed(): void
+  /** Nothing of ours stands in a place on a node any more, or something else does. */
+  placeFreed(key: string): void
+  /** The gateways carry fewer rows than before. */
+  roomFreed(): void
+  /** The list or watch of attachments failed; undefined: it works again. */
+  attachmentsFailing(error: Error | undefined): void
+  /** Asked before vanished attachments of a relist are believed. */
+  acceptRelist(known: number, vanished: number): boolean
   failing(error: Error | undefined): void
 }
 
@@ -39,13 +49,13 @@ const nameOf = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''
  * rule and address. Reading it is free; all of it may be some milliseconds old.
  */
 export class ClusterView {
-  readonly #rules = new KeyedIndex<NetworkRule>(nameOf, ({ metadata, spec }) => [
-    `lb/${metadata.labels?.[LOAD_BALANCER_LABEL]}`,
-    ...(spec?.vipAddresses ?? []).map((vip) => `vip/${canonical(vip)}`),
-  ])
+  readonly #rules = new KeyedIndex<NetworkRule>(nameOf, (rule) =>
+    this.#isOurs(rule) ? [`lb/${rule.metadata.labels?.[LOAD_BALANCER_LABEL]}`] : [],
+  )
   readonly #bindings = new KeyedIndex<ServiceVIPBinding>(nameOf, ({ metadata, spec }) => [
     `lb/${metadata.labels?.[LOAD_BALANCER_LABEL]}`,
     `vip/${canonical(spec.vipAddress)}`,
+    `name/${metadata.name}`,
   ])
   readonly #advertisements = new KeyedIndex<BGPAdvertisement>(nameOf, ({ metadata, spec }) => [
     `rule/${metadata.labels?.[ADVERTISEMENT_RULE_LABEL]}`,
@@ -54,6 +64,16 @@ export class ClusterView {
   readonly #labelled = new KeyedIndex<VpcAttachment>(nameOf, ({ metadata }) =>
     servingLoadBalancers(metadata.labels ?? {}).map((id) => `lb/${id}`),
   )
+  /** Ours, by their place on a node. */
+  readonly #bound = new KeyedIndex<ServiceVIPBinding>(nameOf, (binding) =>
+    this.#isOurs(binding) ? [placeKey(placeOf(binding))] : [],
+  )
+  /** By node and address. */
+  readonly #attached = new KeyedIndex<VpcAttachment>(nameOf, (attachment) =>
+    endpointsOf(attachment).map(({ node, address }) => `${node} ${address}`),
+  )
+  #rows = 0
+  readonly #instance: string
   /** Which load balancer was last found to have an address. */
   readonly #holders = new Map<string, string>()
   readonly #follows: {
@@ -64,7 +84,8 @@ export class ClusterView {
     attachments: Follow<VpcAttachment>
   }
 
-  constructor(cluster: Cluster, instance: string, listener: Listener) {
+  constructor(cluster: Cluster, instance: string, listener: ViewListener) {
+    this.#instance = instance
     const touch = (...ids: (string | undefined)[]) =>
       listener.touched(ids.filter((id) => id !== undefined))
     const inNamespace = { namespace: DATA_PLANE_NAMESPACE }
@@ -74,19 +95,24 @@ export class ClusterView {
       selection: { namespace?: string; labelSelector?: string } = inNamespace,
     ): Follow<T> => cluster.follow<T>(resource, selection, { changed })
     this.#follows = {
-      rules: cluster.follow<NetworkRule>(
-        NETWORK_RULES,
-        { ...inNamespace, labelSelector: `${INSTANCE_LABEL}=${instance}` },
-        {
-          changed: (object, previous) => {
-            this.#rules.change(object, previous)
-            touch(...[object, previous].map((rule) => rule?.metadata.labels?.[LOAD_BALANCER_LABEL]))
-          },
-          failing: (error) => listener.failing(error),
+      // Those of others too: gateways carry them beside ours.
+      rules: cluster.follow<NetworkRule>(NETWORK_RULES, inNamespace, {
+        changed: (object, previous) => {
+          this.#rules.change(object, previous)
+          const more = rowsOf(object) - rowsOf(previous)
+          this.#rows += more
+          if (more < 0) listener.roomFreed()
+          for (const rule of [object, previous])
+            if (rule !== undefined && this.#isOurs(rule))
+              touch(rule.metadata.labels?.[LOAD_BALANCER_LABEL])
         },
-      ),
+        failing: (error) => listener.failing(error),
+      }),
       bindings: follow<ServiceVIPBinding>(SERVICE_VIP_BINDINGS, (object, previous) => {
         this.#bindings.change(object, previous)
+        this.#bound.change(object, previous)
+        if (previous !== undefined && this.#isOurs(previous))
+          listener.placeFreed(placeKey(placeOf(previous)))
         for (const binding of [object, previous]) {
           if (binding === undefined) continue
           touch(
@@ -115,6 +141,7 @@ export class ClusterView {
         {
           changed: (object, previous) => {
             this.#labelled.change(object, previous)
+            this.#attached.change(object, previous)
             touch(
               ...[object, previous].flatMap((attachment) =>
                 servingLoadBalancers(attachment?.metadata.labels ?? {}),
@@ -122,7 +149,8 @@ export class ClusterView {
             )
             listener.attachmentChanged(object, previous)
           },
-          listed: () => listener.attachmentsListed(),
+          acceptRelist: (known, vanished) => listener.acceptRelist(known, vanished),
+          failing: (error) => listener.attachmentsFailing(error),
         },
       ),
     }
@@ -146,14 +174,22 @@ export class ClusterView {
   }
 
   /** What there is of a load balancer, given the names of its rules and its addresses. */
-  observed(loadBalancer: string, where: { rules: string[]; vips: string[] }): Observed {
+  observed(
+    loadBalancer: string,
+    where: { rules: string[]; vips: string[]; awaited?: string[] },
+  ): Observed {
     for (const vip of where.vips) this.#holders.set(vip, loadBalancer)
     const mine = `lb/${loadBalancer}`
     const rules = this.#rules.find(mine)
     const names = new Set([...where.rules, ...rules.map(({ metadata }) => metadata.name)])
+    const bindings = this.#bindings.find(mine, ...where.vips.map((vip) => `vip/${vip}`))
     return {
       rules,
-      bindings: this.#bindings.find(mine, ...where.vips.map((vip) => `vip/${vip}`)),
+      bindings,
+      stranded: bindings
+        .filter((one) => this.#isStranded(one))
+        .map(({ metadata }) => metadata.name),
+      rivals: this.#bindings.find(...(where.awaited ?? []).map((name) => `name/${name}`)),
       advertisements: this.#advertisements.find(
         ...[...names].map((name) => `rule/${name}`),
         ...where.vips.map((vip) => `prefix/${hostPrefix(vip)}`),
@@ -167,6 +203,34 @@ export class ClusterView {
     }
   }
 
+  /** Another load balancer's binding of ours that stands in a place. */
+  bindingAt(place: Place, except: string): string | undefined {
+    // One that doesn't say which VPC it is about may be about this one.
+    return this.#bound
+      .find(placeKey(place), placeKey({ ...place, vpc: '' }))
+      .find(({ metadata }) => metadata.labels?.[LOAD_BALANCER_LABEL] !== except)?.metadata.name
+  }
+
+  /** Whether there is a rule of that name, whoever wrote it. */
+  hasRule(name: string): boolean {
+    return this.#follows.rules.objects.has(`${DATA_PLANE_NAMESPACE}/${name}`)
+  }
+
+  /** The rows that each gateway of the cluster carries: one for each VIP of every rule. */
+  rows(): number {
+    return this.#rows
+  }
+
+  #isOurs({ metadata }: KubeObject): boolean {
+    return metadata.labels?.[INSTANCE_LABEL] === this.#instance
+  }
+
+  /** The data plane finds what it has of a binding by its backend's address on the node. */
+  #isStranded({ spec }: ServiceVIPBinding): boolean {
+    const address = canonical(spec.backendAddress ?? '')
+    return this.#attached.find(`${spec.targetRef.name} ${address}`).length === 0
+  }
+
   /** Takes in what a write answered, before the watch tells it. */
   learn(object: KubeObject): void {
     if (isOf<NetworkRule>(object, NETWORK_RULES)) this.#follows.rules.learn(object)
@@ -178,6 +242,15 @@ export class ClusterView {
     await Promise.all(Object.values(this.#follows).map((follow) => follow.close()))
   }
 }
+
+const rowsOf = (rule: NetworkRule | undefined): number => rule?.spec?.vipAddresses?.length ?? 0
+
+const placeOf = ({ metadata, spec }: ServiceVIPBinding): Place => ({
+  vpc: metadata.labels?.[VPC_LABEL] ?? '',
+  node: spec.targetRef.name,
+  protocol: spec.protocol,
+  port: spec.port,
+})
 
 const isOf = <T extends KubeObject>(object: KubeObject, resource: Resource): object is T =>
   object.kind === resource.kind && object.apiVersion === `${resource.group}/${resource.version}`

@@ -8,7 +8,9 @@ import type { Capabilities } from '../rules/wanted.ts'
 import { ClusterView } from './clusterView.ts'
 import { DirtyQueue } from './dirtyQueue.ts'
 import { Inventory } from './inventory.ts'
+import { LIMITS, type Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import { Places } from './places.ts'
 import type { Prober } from './probe/prober.ts'
 import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
@@ -18,8 +20,6 @@ import { Reconciler } from './reconciler.ts'
 const CONCURRENCY = 16
 /** How many due placements are taken up at a time. */
 const BATCH = 256
-/** The schema is read again this often (ms), and whenever a write finds it changed. */
-const REREAD = 60_000
 /** A cluster counts as unreachable when it hasn't answered for this long (ms): one reset is no news. */
 const PATIENCE = 3_000
 /** What couldn't be recorded is tried again after this time (ms). */
@@ -35,6 +35,9 @@ export class ClusterWorker {
   readonly #inventory: Inventory
   readonly #queue: DirtyQueue
   readonly #probing: Probing
+  readonly #limits: Limits
+  /** By load balancer: when it is looked at again without anything having happened. */
+  readonly #appointments = new Map<string, NodeJS.Timeout>()
   readonly #timers = new Set<NodeJS.Timeout>()
   #capabilities: Capabilities
   #ready = false
@@ -42,6 +45,7 @@ export class ClusterWorker {
   #failing: NodeJS.Timeout | undefined
   #unreachable: boolean | undefined
   #looking: Promise<void> | undefined
+  #reading: Promise<void> | undefined
   #lookAgain = false
 
   constructor(options: {
@@ -54,38 +58,55 @@ export class ClusterWorker {
     probes: Slots
     log: Logger
     leaseLost: () => void
+    limits?: Partial<Limits>
   }) {
     const { store, cluster, lease, log } = options
     this.lease = lease
     this.#store = store
     this.#cluster = cluster
     this.#log = log
+    this.#limits = { ...LIMITS, ...options.limits }
     this.#capabilities = {
       dialect: undefined,
       sessionAffinity: false,
       servesIPv4: lease.servesIPv4,
     }
     const clusterId = lease.cluster
-    this.#inventory = new Inventory({ store, cluster, clusterId, log })
+    this.#inventory = new Inventory({
+      store,
+      cluster,
+      clusterId,
+      log,
+      limits: this.#limits,
+      attachments: () => this.#view.attachments,
+    })
+    const touch = (ids: string[]) => {
+      if (this.#ready) for (const id of ids) this.#queue.add(id)
+    }
     this.#view = new ClusterView(cluster, options.instance, {
-      touched: (ids) => {
-        if (this.#ready) for (const id of ids) this.#queue.add(id)
-      },
+      touched: touch,
       touchedAll: () => {
         if (this.#ready) void this.#lookAtAll()
       },
       attachmentChanged: (object, previous) => this.#inventory.attachmentChanged(object, previous),
-      attachmentsListed: () => undefined,
+      placeFreed: (key) => places.freed(key),
+      roomFreed: () => places.roomFreed(),
+      attachmentsFailing: (error) => this.#inventory.attachmentsFailing(error),
+      acceptRelist: (known, vanished) => this.#inventory.acceptRelist(known, vanished),
       failing: (error) => this.#failed(error),
     })
+    const places = new Places({ standing: this.#view, limit: this.#limits.vipRows, touch })
     const owner = { cluster: clusterId, epoch: lease.epoch }
     const reconciler = new Reconciler({
       store,
       cluster,
       view: this.#view,
+      places,
       owner,
       capabilities: () => this.#capabilities,
       schemaChanged: () => this.#readCapabilities(),
+      lookAgain: (id, after) => this.#appoint(id, after),
+      teardownPatience: this.#limits.teardownPatience,
       leaseLost: options.leaseLost,
       log,
       random: Math.random,
@@ -118,6 +139,7 @@ export class ClusterWorker {
   /** What an operator says of the cluster may have changed. */
   renewed(lease: Lease): void {
     this.#probing.hasProber = lease.hasProber
+    if (lease.inventoryAccepted) void this.#inventory.accept()
     if (lease.servesIPv4 === this.#capabilities.servesIPv4) return
     this.#capabilities = { ...this.#capabilities, servesIPv4: lease.servesIPv4 }
     if (this.#ready) void this.#lookAtAll()
@@ -126,7 +148,7 @@ export class ClusterWorker {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#failing)
-    for (const timer of this.#timers) clearTimeout(timer)
+    for (const timer of [...this.#timers, ...this.#appointments.values()]) clearTimeout(timer)
     await Promise.all([
       this.#view.close(),
       this.#inventory.close(),
@@ -144,12 +166,10 @@ export class ClusterWorker {
       return
     }
     await this.#untilDone('read the schema', () => this.#readCapabilities())
-    await this.#untilDone('compare the inventory', () =>
-      this.#inventory.forgetVanished(this.#view.attachments.values()),
-    )
+    await this.#untilDone('compare the inventory', () => this.#inventory.begin())
     if (this.#closed) return
     this.#ready = true
-    this.#every(REREAD, () => this.#readCapabilities())
+    this.#every(this.#limits.rereadSchema, () => this.#readCapabilities())
     await this.#lookAtAll()
     this.look()
     this.#log.info({}, 'the cluster is served')
@@ -174,13 +194,31 @@ export class ClusterWorker {
     }
   }
 
-  async #readCapabilities(): Promise<void> {
+  /** Each look says anew when the next one should be. */
+  #appoint(id: string, after: number): void {
+    if (this.#closed) return
+    clearTimeout(this.#appointments.get(id))
+    const timer = setTimeout(() => {
+      this.#appointments.delete(id)
+      this.#queue.add(id)
+    }, after)
+    this.#appointments.set(id, timer)
+  }
+
+  /** One reading serves all who ask for it meanwhile. */
+  #readCapabilities(): Promise<void> {
+    this.#reading ??= this.#readSchema().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #readSchema(): Promise<void> {
     const seen = await readCapabilities(this.#cluster)
-    const changed =
-      seen.dialect !== this.#capabilities.dialect ||
-      seen.sessionAffinity !== this.#capabilities.sessionAffinity
+    const { dialect, sessionAffinity } = this.#capabilities
+    if (seen.dialect !== dialect || seen.sessionAffinity !== sessionAffinity)
+      await recordCapabilities(this.#store, this.lease.cluster, seen)
     this.#capabilities = { ...this.#capabilities, ...seen }
-    if (changed) await recordCapabilities(this.#store, this.lease.cluster, seen)
   }
 
   #failed(error: Error | undefined): void {

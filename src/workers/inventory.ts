@@ -1,9 +1,11 @@
 import type { Cluster, Follow } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
+import { recordInventory, takeInventoryAcceptance } from '../domain/clusters.ts'
 import {
   readKnownAttachments,
+  readSightings,
   recordEndpoints,
-  recordVpcs,
+  recordSightings,
   type SeenEndpoint,
   type SeenVpc,
 } from '../domain/inventory.ts'
@@ -12,18 +14,25 @@ import {
   type KubeObject,
   NAMESPACES,
   PROJECT_LABEL,
+  VPC_ATTACHMENTS,
   VPCS,
   type Vpc,
   type VpcAttachment,
 } from '../rules/objects.ts'
+import { REASONS, type Reason } from '../rules/reasons.ts'
+import { RelistBrake, verdictOn } from './brake.ts'
+import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import { Vanishing } from './vanishing.ts'
 
 /** Changes that come within this time (ms) are taken in together. */
 const TOGETHER = 10
+/** So many attachments are taken in by one transaction: a thousand take some 100 ms. */
+const BATCH = 1_000
 /** A failed intake is tried again after up to this time (ms), for as long as it takes. */
 const RETRY = 2_000
-/** More than this share of what is known vanishing at once is not believed. */
-const BRAKE = 0.3
+/** A list that fails for less than this time (ms) is no news. */
+const PATIENCE = 3_000
 
 /**
  * Takes the VPCs and attachments of one cluster into the store. Only attachments that are complete
@@ -31,27 +40,62 @@ const BRAKE = 0.3
  */
 export class Inventory {
   readonly #store: Store
+  readonly #cluster: Cluster
   readonly #clusterId: string
   readonly #log: Logger
+  readonly #attachments: () => ReadonlyMap<string, VpcAttachment>
   readonly #vpcs: Follow<Vpc>
   readonly #namespaces: Follow<KubeObject>
+  readonly #brakes = {
+    vpcs: new RelistBrake(),
+    namespaces: new RelistBrake(),
+    attachments: new RelistBrake(),
+  }
+  readonly #vanishing: Vanishing
   readonly #dirtyVpcs = new Set<string>()
   /** By uid: what it carries now; undefined: it is gone. */
   readonly #dirtyAttachments = new Map<string, VpcAttachment | undefined>()
+  /** What a list that was believed lacks is gone, whatever its share. */
+  #believing = false
+  readonly #failing = new Map<string, string>()
+  #patience: NodeJS.Timeout | undefined
+  #recorded = ''
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
+  #ready = false
   #closed = false
 
-  constructor(options: { store: Store; cluster: Cluster; clusterId: string; log: Logger }) {
+  constructor(options: {
+    store: Store
+    cluster: Cluster
+    clusterId: string
+    log: Logger
+    limits: Pick<Limits, 'settle' | 'confirm'>
+    /** All of the cluster, by `namespace/name`. */
+    attachments: () => ReadonlyMap<string, VpcAttachment>
+  }) {
+    const { cluster } = options
     this.#store = options.store
+    this.#cluster = cluster
     this.#clusterId = options.clusterId
     this.#log = options.log
-    const acceptRelist = (known: number, vanished: number) => vanished <= known * BRAKE
-    this.#namespaces = options.cluster.follow<KubeObject>(
+    this.#attachments = options.attachments
+    this.#vanishing = new Vanishing({
+      ...options.limits,
+      present: () => this.#attachments().size,
+      look: () => this.#look(),
+      believe: (uids) => this.#forget(uids),
+      changed: () => this.#tell(),
+      failed: (error) => this.#log.warn({ err: error }, 'attachments could not be looked at again'),
+    })
+    const gate = (brake: RelistBrake) => (known: number, vanished: number) =>
+      this.#believes(brake, known, vanished)
+    this.#namespaces = cluster.follow<KubeObject>(
       NAMESPACES,
       {},
       {
-        acceptRelist,
+        acceptRelist: gate(this.#brakes.namespaces),
+        failing: (error) => this.#fails('namespaces', error),
         changed: (object, previous) => {
           const project = (namespace: KubeObject | undefined) =>
             namespace?.metadata.labels?.[PROJECT_LABEL]
@@ -64,14 +108,15 @@ export class Inventory {
         },
       },
     )
-    this.#vpcs = options.cluster.follow<Vpc>(
+    this.#vpcs = cluster.follow<Vpc>(
       VPCS,
       {},
       {
-        acceptRelist,
-        changed: (object) => {
-          if (object === undefined) return
-          this.#dirtyVpcs.add(`${object.metadata.namespace}/${object.metadata.name}`)
+        acceptRelist: gate(this.#brakes.vpcs),
+        failing: (error) => this.#fails('VPCs', error),
+        changed: (object, previous) => {
+          const { namespace, name } = (object ?? previous)?.metadata ?? {}
+          this.#dirtyVpcs.add(`${namespace}/${name}`)
           this.#wake()
         },
       },
@@ -86,45 +131,149 @@ export class Inventory {
   attachmentChanged(object: VpcAttachment | undefined, previous: VpcAttachment | undefined): void {
     const before = previous?.metadata.uid
     const now = object?.metadata.uid
-    if (before !== undefined && before !== now) this.#dirtyAttachments.set(before, undefined)
-    if (object !== undefined && now !== undefined) this.#dirtyAttachments.set(now, object)
+    if (before !== undefined && before !== now) {
+      if (object === undefined && !this.#believing)
+        this.#vanishing.gone({ uid: before, key: keyOf(previous) })
+      else this.#dirtyAttachments.set(before, undefined)
+    }
+    if (object !== undefined && now !== undefined) {
+      this.#dirtyAttachments.set(now, object)
+      this.#vanishing.shown({ uid: now, key: keyOf(object) })
+    }
     this.#wake()
   }
 
+  attachmentsFailing(error: Error | undefined): void {
+    this.#fails('attachments', error)
+  }
+
+  /** Whether a list of attachments is believed that lacks `vanished` of those that were known. */
+  acceptRelist(known: number, vanished: number): boolean {
+    return this.#believes(this.#brakes.attachments, known, vanished)
+  }
+
   /**
-   * What the store knows of this cluster and the cluster doesn't show any more, found at the start;
-   * not believed where it is a large part.
+   * Begins to take in, once all is known: what comes from different lists belongs together. What the
+   * store knows of this cluster and the cluster doesn't show any more vanished while nobody looked.
    */
-  async forgetVanished(attachments: Iterable<VpcAttachment>): Promise<void> {
+  async begin(): Promise<void> {
     const known = await readKnownAttachments(this.#store, this.#clusterId)
-    const present = new Set([...attachments].map(({ metadata }) => metadata.uid))
-    const vanished = known.filter((uid) => !present.has(uid))
-    if (vanished.length === 0) return
-    if (vanished.length > known.length * BRAKE) {
-      this.#log.warn(
-        { known: known.length, vanished: vanished.length },
-        'too many attachments vanished at once to be believed; their endpoints are kept',
-      )
-      return
-    }
-    for (const uid of vanished) this.#dirtyAttachments.set(uid, undefined)
+    const present = new Set([...this.#attachments().values()].map(({ metadata }) => metadata.uid))
+    const vanished = known.filter(({ uid }) => !present.has(uid))
+    const replaced = vanished.filter(({ key }) => this.#attachments().has(key))
+    this.#forget(replaced.map(({ uid }) => uid))
+    this.#vanishing.judge(
+      known.length,
+      vanished.filter((each) => !replaced.includes(each)),
+    )
+    const sightings = (await readSightings(this.#store, this.#clusterId)).map(
+      ({ namespace, name }) => `${namespace}/${name}`,
+    )
+    const unseen = sightings.filter((key) => !this.#vpcs.objects.has(key))
+    if (verdictOn(sightings.length, unseen.length) === 'believe')
+      for (const key of unseen) this.#dirtyVpcs.add(key)
+    this.#ready = true
+    this.#tell()
     this.#wake()
+  }
+
+  /** An operator says that what the cluster shows now is right. */
+  async accept(): Promise<void> {
+    try {
+      if (!(await takeInventoryAcceptance(this.#store, this.#clusterId))) return
+      for (const brake of Object.values(this.#brakes)) brake.accept()
+      const present = await this.#look()
+      const known = await readKnownAttachments(this.#store, this.#clusterId)
+      this.#vanishing.accept()
+      this.#forget(known.flatMap(({ uid }) => (present.has(uid) ? [] : uid)))
+      this.#brakes.attachments.held = 0
+      this.#tell()
+    } catch (error) {
+      this.#log.warn({ err: error }, 'what an operator accepted could not be looked at')
+    }
   }
 
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
-    await Promise.all([this.#vpcs.close(), this.#namespaces.close(), this.#running])
+    clearTimeout(this.#patience)
+    await Promise.all([
+      this.#vpcs.close(),
+      this.#namespaces.close(),
+      this.#vanishing.close(),
+      this.#running,
+    ])
+  }
+
+  #believes(brake: RelistBrake, known: number, vanished: number): boolean {
+    const believed = brake.believes(known, vanished)
+    this.#believing = believed
+    queueMicrotask(() => {
+      this.#believing = false
+    })
+    this.#tell()
+    return believed
+  }
+
+  async #look(): Promise<Set<string>> {
+    const attachments = await this.#cluster.list<VpcAttachment>(VPC_ATTACHMENTS)
+    return new Set(attachments.flatMap(({ metadata }) => metadata.uid ?? []))
+  }
+
+  #forget(uids: string[]): void {
+    for (const uid of uids) this.#dirtyAttachments.set(uid, undefined)
+    this.#wake()
+  }
+
+  #fails(what: string, error: Error | undefined): void {
+    if (error === undefined) this.#failing.delete(what)
+    else this.#failing.set(what, error.message)
+    if (this.#failing.size === 0) {
+      clearTimeout(this.#patience)
+      this.#patience = undefined
+      this.#tell()
+    } else if (!this.#closed) this.#patience ??= setTimeout(() => this.#tell(), PATIENCE)
+  }
+
+  /** Records how much what is known of the cluster is worth, where that changed. */
+  #tell(): void {
+    if (!this.#ready || this.#closed) return
+    const held =
+      this.#vanishing.held + Object.values(this.#brakes).reduce((sum, { held }) => sum + held, 0)
+    const [failing] = this.#failing
+    const reason: Reason = failing
+      ? 'InventoryStale'
+      : held > 0
+        ? 'InventoryDoubted'
+        : 'InventoryComplete'
+    const detail = failing
+      ? ` ${failing[0]}: ${failing[1]}`
+      : held > 0
+        ? ` Held back: ${held}.`
+        : ''
+    const message = `${REASONS[reason]}${detail}`.slice(0, 1_000)
+    if (message === this.#recorded) return
+    this.#recorded = message
+    const status = reason === 'InventoryComplete' ? 'TRUE' : 'FALSE'
+    if (status === 'FALSE') this.#log.warn({ held, failing }, REASONS[reason])
+    recordInventory(this.#store, this.#clusterId, { status, reason, message }).catch(
+      (error: unknown) => {
+        // The next change of it, or the next start, tells it again.
+        this.#recorded = ''
+        this.#log.warn({ err: error }, 'the state of the inventory could not be recorded')
+      },
+    )
   }
 
   #wake(after = TOGETHER): void {
-    if (this.#closed || this.#timer !== undefined || this.#running !== undefined) return
+    if (!this.#ready || this.#closed) return
+    if (this.#timer !== undefined || this.#running !== undefined) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       this.#running = this.#takeIn().then((retry) => {
         this.#running = undefined
         if (this.#dirtyVpcs.size + this.#dirtyAttachments.size > 0) {
-          this.#wake(retry ? Math.random() * RETRY : TOGETHER)
+          this.#wake(retry ? Math.random() * RETRY : 0)
         }
       })
     }, after)
@@ -133,13 +282,17 @@ export class Inventory {
   /** Answers whether it failed. */
   async #takeIn(): Promise<boolean> {
     const vpcs = [...this.#dirtyVpcs]
-    const attachments = new Map(this.#dirtyAttachments)
+    const attachments = new Map([...this.#dirtyAttachments].slice(0, BATCH))
     this.#dirtyVpcs.clear()
-    this.#dirtyAttachments.clear()
+    for (const uid of attachments.keys()) this.#dirtyAttachments.delete(uid)
     try {
-      await recordVpcs(
+      await recordSightings(
         this.#store,
-        vpcs.flatMap((key) => this.#seenVpc(this.#vpcs.objects.get(key)) ?? []),
+        this.#clusterId,
+        vpcs.map((key) => {
+          const [namespace = '', name = ''] = key.split('/')
+          return { namespace, name, vpc: this.#seenVpc(this.#vpcs.objects.get(key)) }
+        }),
       )
       const endpoints = [...attachments.values()].flatMap((each) => endpointsOf(each))
       await recordEndpoints(this.#store, this.#clusterId, [...attachments.keys()], endpoints)
@@ -164,6 +317,9 @@ export class Inventory {
     return { ref, name, project: projectOf(label) }
   }
 }
+
+const keyOf = (object: KubeObject | undefined): string =>
+  `${object?.metadata.namespace}/${object?.metadata.name}`
 
 /** The project that a label's value names; undefined: nobody's. */
 export function projectOf(label: string | undefined): string | undefined {

@@ -11,7 +11,7 @@ import {
 } from '../domain/placements/report.ts'
 import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
 import { type Desired, desired } from '../rules/desired.ts'
-import { judge } from '../rules/evidence.ts'
+import { judge, judgeAgainIn } from '../rules/evidence.ts'
 import {
   ADVERTISEMENT_RULE_LABEL,
   BGP_ADVERTISEMENTS,
@@ -24,6 +24,7 @@ import { type Step, steps } from '../rules/steps.ts'
 import type { Capabilities, Wanted } from '../rules/wanted.ts'
 import type { ClusterView } from './clusterView.ts'
 import type { Logger } from './logger.ts'
+import type { Places } from './places.ts'
 
 /** A failing placement is tried again after up to this many seconds. */
 const LONGEST_DELAY = 60
@@ -32,15 +33,23 @@ type Surroundings = {
   store: Store
   cluster: Cluster
   view: ClusterView
+  places: Places
   owner: Ownership
   capabilities: () => Capabilities
-  /** The cluster's schema isn't what it was. */
+  /** A write didn't fit the cluster's schema, as far as it was known. */
   schemaChanged: () => Promise<void>
+  /** Has a load balancer looked at again after a while (ms). */
+  lookAgain: (loadBalancer: string, after: number) => void
+  /** How long (ms) what was removed may wait for the data plane before it counts as stuck. */
+  teardownPatience: number
   leaseLost: () => void
   log: Logger
   random: () => number
   now: () => Date
 }
+
+/** The cluster's schema became another while it was written to: all is computed anew. */
+class SchemaChanged {}
 
 /**
  * Brings one load balancer in one cluster closer to what is wanted now, and reports what is there.
@@ -77,13 +86,15 @@ export class Reconciler {
   }
 
   #forget(loadBalancer: string): void {
+    this.#with.places.release(loadBalancer)
     this.#reported.delete(loadBalancer)
     this.#attempts.delete(loadBalancer)
   }
 
   async #bringCloser(taken: TakenPlacement): Promise<void> {
-    const { store, owner, now } = this.#with
-    const { wanted, wish } = await this.#withHolds(taken)
+    const { store, owner, now, places, teardownPatience: patience } = this.#with
+    const known = this.#with.capabilities()
+    const { wanted, wish } = await this.#withHolds(taken, known)
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
     const before = look()
     const todo = steps(wish, before).now
@@ -94,9 +105,18 @@ export class Reconciler {
       await askPlacement(store, owner.cluster, wanted.loadBalancer)
       wanted.asked += 1
     }
-    const failure = await this.#perform(todo)
+    const failure = await this.#perform(todo, known)
+    // What came of a write without an answer isn't known: its claims stay until it is looked at again.
+    if (!(failure instanceof Unreachable)) places.release(wanted.loadBalancer)
+    if (failure instanceof SchemaChanged) {
+      this.#with.lookAgain(wanted.loadBalancer, 0)
+      return
+    }
     const observed = todo.length === 0 ? before : look()
-    const report = judge(wanted, wish, observed, now().toISOString())
+    const at = now().toISOString()
+    const report = judge(wanted, wish, observed, at, patience)
+    const rest = judgeAgainIn(observed, at, patience)
+    if (rest !== undefined) this.#with.lookAgain(wanted.loadBalancer, rest)
     if (failure instanceof ApiFailure) {
       report.cluster = {
         status: 'FALSE',
@@ -106,22 +126,27 @@ export class Reconciler {
       report.inEffect = false
     }
     const left = await this.#confirmGone(taken, wish, observed)
-    await this.#tell(wanted, report, failure === undefined, left)
+    // One that waits stays due.
+    const applied = failure === undefined && !(wanted.awaitsSuccessor && !wanted.placed)
+    await this.#tell(wanted, report, applied, left)
     if (failure !== undefined) throw failure
   }
 
   /** What is desired, once holds are open on every VIP that shall get a rule here. */
-  async #withHolds(taken: TakenPlacement): Promise<{ wanted: Wanted; wish: Desired }> {
-    const { store, owner, capabilities } = this.#with
-    const { wanted, holds } = taken
-    const wish = desired(wanted, capabilities())
+  async #withHolds(
+    taken: TakenPlacement,
+    capabilities: Capabilities,
+  ): Promise<{ wanted: Wanted; wish: Desired }> {
+    const { store, owner, places } = this.#with
+    const { holds } = taken
+    const wanted = places.claim(taken.wanted, capabilities)
+    const wish = desired(wanted, capabilities)
     const held = new Set(holds.map(({ vip }) => vip))
     const missing = Object.entries(wish.vips)
       .filter(([vip, { wanted: served }]) => served && !held.has(vip))
       .map(([vip, { rule }]) => ({ vip, rule }))
     if (missing.length === 0) return { wanted, wish }
-    const where = { cluster: owner.cluster, loadBalancer: wanted.loadBalancer }
-    const granted = await openHolds(store, where, missing)
+    const granted = await openHolds(store, owner, wanted.loadBalancer, missing)
     taken.holds.push(...missing.filter(({ vip }) => granted.has(vip)))
     const refused = new Set(missing.flatMap(({ vip }) => (granted.has(vip) ? [] : vip)))
     if (refused.size === 0) return { wanted, wish }
@@ -130,7 +155,7 @@ export class Reconciler {
       refused.has(vip.address) ? { ...vip, heldBy: vip.heldBy ?? 'another' } : vip,
     )
     const waiting = { ...wanted, vips }
-    return { wanted: waiting, wish: desired(waiting, capabilities()) }
+    return { wanted: waiting, wish: desired(waiting, capabilities) }
   }
 
   #observe(loadBalancer: string, wish: Desired, { holds }: TakenPlacement): Observed {
@@ -139,18 +164,23 @@ export class Reconciler {
       ...Object.values(wish.vips).map(({ rule }) => rule),
       ...holds.map(({ rule }) => rule),
     ]
-    return this.#with.view.observed(loadBalancer, { rules, vips: [...new Set(vips)] })
+    const where = { rules, vips: [...new Set(vips)], awaited: wish.awaited }
+    return this.#with.view.observed(loadBalancer, where)
   }
 
   /** Answers the failure that ended it, if one did. */
-  async #perform(todo: Step[]): Promise<ApiFailure | Unreachable | undefined> {
+  async #perform(
+    todo: Step[],
+    known: Capabilities,
+  ): Promise<ApiFailure | Unreachable | SchemaChanged | undefined> {
     try {
       for (const step of todo) await this.#do(step)
       return undefined
     } catch (error) {
       if (!(error instanceof ApiFailure || error instanceof Unreachable)) throw error
-      if (error instanceof ApiFailure && error.schemaMismatch) await this.#with.schemaChanged()
-      return error
+      if (!(error instanceof ApiFailure && error.schemaMismatch)) return error
+      await this.#with.schemaChanged()
+      return isDeepStrictEqual(this.#with.capabilities(), known) ? error : new SchemaChanged()
     }
   }
 

@@ -3,8 +3,9 @@ import type { Cluster } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { onHint } from '../domain/hints.ts'
 import { healPlacements } from '../domain/placements/derive.ts'
-import { type Lease, releaseLeases, renewLeases } from '../domain/placements/leases.ts'
 import { ClusterWorker } from './clusterWorker.ts'
+import { LeaseHolder } from './leaseHolder.ts'
+import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import { DirectProber } from './probe/directProber.ts'
 import type { Prober } from './probe/prober.ts'
@@ -41,72 +42,33 @@ export function startWorkers(options: {
   owner?: string
   /** Asks backends whether they are there; the standard one connects from here. */
   prober?: Prober
+  limits?: Partial<Limits>
 }): Workers {
   const { store, fleet, log, owner = `worker-${randomUUID()}` } = options
   const prober = options.prober ?? new DirectProber()
   const probes = new Slots(PROBES)
-  const serving = new Map<string, ClusterWorker>()
-  const closing = new AbortController()
-  let instance: string | undefined
-  let renewing: Promise<void> | undefined
-  let renewedAt = Number.NEGATIVE_INFINITY
-
-  const stop = async (id: string) => {
-    const worker = serving.get(id)
-    serving.delete(id)
-    await worker?.close()
-    if (worker) await fleet.release(worker.lease.name)
-  }
-
-  const serve = (lease: Lease, marked: string) => {
-    serving.set(
-      lease.cluster,
+  const leases = new LeaseHolder({
+    store,
+    owner,
+    log,
+    begin: (lease, instance, signal) =>
       new ClusterWorker({
         store,
         cluster: fleet.get(lease),
         lease,
-        instance: marked,
+        instance,
         prober,
         probes,
+        signal,
         log: log.child({ cluster: lease.name }),
-        leaseLost: () => void stop(lease.cluster),
+        limits: options.limits ?? {},
+        leaseLost: () => void leases.stop(lease.cluster),
       }),
-    )
-  }
-
-  const renewOnce = async () => {
-    try {
-      instance ??= await readInstance(store)
-      const leases = await renewLeases(store, owner)
-      renewedAt = performance.now()
-      if (closing.signal.aborted) return
-      const mine = new Map(leases.map((lease) => [lease.cluster, lease]))
-      for (const [id, worker] of serving) {
-        const lease = mine.get(id)
-        if (
-          lease === undefined ||
-          lease.epoch !== worker.lease.epoch ||
-          lease.context !== worker.lease.context
-        )
-          await stop(id)
-        else worker.renewed(lease)
-      }
-      for (const lease of leases) if (!serving.has(lease.cluster)) serve(lease, instance)
-    } catch (error) {
-      log.warn({ err: error }, 'leases could not be renewed')
-      // Others may own the clusters by now: nothing is written any more.
-      if (performance.now() - renewedAt > 9_000)
-        for (const id of [...serving.keys()]) await stop(id)
-    }
-  }
-  const renew = () => {
-    renewing ??= renewOnce().finally(() => {
-      renewing = undefined
-    })
-    return renewing
-  }
+    ended: ({ lease }) => fleet.release(lease.name),
+  })
+  const closing = new AbortController()
   const lookEverywhere = () => {
-    for (const worker of serving.values()) worker.look()
+    for (const worker of leases.serving()) worker.look()
   }
   const heal = async () => {
     try {
@@ -119,24 +81,17 @@ export function startWorkers(options: {
 
   onHint(store, closing.signal, lookEverywhere)
   const timers = [
-    setInterval(() => void renew(), RENEW),
+    setInterval(() => void leases.renew(), RENEW),
     setInterval(lookEverywhere, POLL),
     setInterval(() => void heal(), HEAL),
   ]
-  void renew()
+  void leases.renew()
   return {
-    renew,
+    renew: () => leases.renew(),
     async close() {
       closing.abort()
       for (const timer of timers) clearInterval(timer)
-      await renewing
-      await Promise.all([...serving.keys()].map(stop))
-      await releaseLeases(store, owner)
+      await leases.close()
     },
   }
-}
-
-async function readInstance(store: Store): Promise<string> {
-  const { instance } = await store.prisma.store.findUniqueOrThrow({ where: { id: 1 } })
-  return instance
 }

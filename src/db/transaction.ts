@@ -37,10 +37,21 @@ export async function transaction<T>(
   work: (client: pg.PoolClient) => Promise<T | Rollback<T>>,
   options: { random?: () => number; limitMilliseconds?: number } = {},
 ): Promise<T> {
-  const random = options.random ?? Math.random
+  const limit = options.limitMilliseconds ?? limitMilliseconds
+  return retried(() => once(store.pool, work, limit), options.random)
+}
+
+/**
+ * Does `work` again where PostgreSQL undid it because of others (40001, 40P01): what `transaction`
+ * does, for a statement that is a transaction by itself.
+ */
+export async function retried<T>(
+  work: () => Promise<T>,
+  random: () => number = Math.random,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await once(store.pool, work, options.limitMilliseconds ?? limitMilliseconds)
+      return await work()
     } catch (error) {
       const state = sqlState(error)
       if ((state !== '40001' && state !== '40P01') || attempt === attempts) throw error

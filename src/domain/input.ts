@@ -40,6 +40,10 @@ export function invalidValues(input: unknown, path: string[] = []): ValidationIs
   if (input instanceof InvalidValue) {
     return [{ code: input.code, message: input.message, path, suggestion: input.suggestion }]
   }
+  if (typeof input === 'string' && !isText(input)) {
+    const message = 'U+0000 and halves of surrogate pairs are no text that can be kept.'
+    return [{ code: 'INVALID_TEXT', message, path, suggestion: null }]
+  }
   if (Array.isArray(input)) {
     return input.flatMap((item, index) => invalidValues(item, [...path, String(index)]))
   }
@@ -48,6 +52,9 @@ export function invalidValues(input: unknown, path: string[] = []): ValidationIs
   }
   return []
 }
+
+/** PostgreSQL keeps neither U+0000 nor what isn't well-formed Unicode. */
+const isText = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /** Narrows an input whose scalars were all valid. */
 export function isValid<T>(input: T): input is T & Valid<T> {

@@ -1,4 +1,6 @@
+import { isIP } from 'node:net'
 import type { Pool } from 'pg'
+import { isId } from './ids.ts'
 import type { Page } from './records.ts'
 
 /** Which part of a list: forward or backward, sizes and cursors checked by the graph. */
@@ -45,8 +47,8 @@ export async function readPage<T>(
 ): Promise<Page<T>> {
   const backward = page.last !== undefined
   const size = page.last ?? page.first ?? 20
-  const after = page.after === undefined ? undefined : readCursor(page.after)
-  const before = page.before === undefined ? undefined : readCursor(page.before)
+  const after = page.after === undefined ? undefined : readCursor(page.after, list.order)
+  const before = page.before === undefined ? undefined : readCursor(page.before, list.order)
   if (after === null || before === null) {
     return { items: [], hasNextPage: false, hasPreviousPage: false }
   }
@@ -69,7 +71,10 @@ export async function readPage<T>(
   const kept = rows.slice(0, size)
   if (backward) kept.reverse()
   return {
-    items: kept.map((row) => ({ cursor: writeCursor(row.key, row.id), item: row.item })),
+    items: kept.map((row) => ({
+      cursor: writeCursor(list.order, row.key, row.id),
+      item: row.item,
+    })),
     hasNextPage: backward ? before !== undefined : more,
     hasPreviousPage: backward ? more : after !== undefined,
   }
@@ -87,18 +92,26 @@ export async function countRows(
   return rows[0]?.count ?? 0
 }
 
-const writeCursor = (key: string, id: string): string =>
-  Buffer.from(JSON.stringify([key, id])).toString('base64url')
+/** Names the order that it was made for: a key of another one is of another type. */
+const writeCursor = (order: Order, key: string, id: string): string =>
+  Buffer.from(JSON.stringify([order.sql, key, id])).toString('base64url')
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const KEYS: Record<Order['type'], (key: string) => boolean> = {
+  text: (key) => key.isWellFormed() && !key.includes('\0'),
+  timestamptz: (key) =>
+    /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d){0,2}$/.test(key),
+  bigint: (key) => /^\d{1,18}$/.test(key),
+  inet: (key) => isIP(key.replace(/\/\d+$/, '')) !== 0,
+}
 
-/** null: not a cursor of ours. */
-function readCursor(cursor: string): [string, string] | null {
+/** null: not a cursor of ours for this order. */
+function readCursor(cursor: string, order: Order): [string, string] | null {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     if (!Array.isArray(parsed)) return null
-    const [key, id]: unknown[] = parsed
-    return typeof key === 'string' && typeof id === 'string' && UUID.test(id) ? [key, id] : null
+    const [made, key, id]: unknown[] = parsed
+    if (made !== order.sql || typeof key !== 'string' || typeof id !== 'string') return null
+    return KEYS[order.type](key) && isId(id) ? [key, id] : null
   } catch {
     return null
   }

@@ -133,6 +133,52 @@ export class PoolExhausted extends Refusal {
   }
 }
 
+/** A pool would share addresses with another one. */
+export class PoolOverlap extends Refusal {
+  readonly poolName: string
+  readonly prefix: string
+
+  constructor(poolName: string, prefix: string) {
+    super('POOL_OVERLAP', {
+      message: `It shares addresses with pool "${poolName}" (${prefix}).`,
+      path: ['prefix'],
+      hint: 'An address belongs to one pool; take a prefix that is free.',
+    })
+    this.poolName = poolName
+    this.prefix = prefix
+  }
+}
+
+/** Somebody has addresses that the change would take out of the pool. `holders`: the first of them. */
+export class PoolInUse extends Refusal {
+  readonly holders: string[]
+
+  constructor(holders: string[], path: string[]) {
+    super('POOL_IN_USE', {
+      message: `${holders.join(', ')} ${holders.length === 1 ? 'is' : 'are'} in use, or may still be carried by a cluster.`,
+      path,
+      hint: 'Nobody is moved: have what is named deleted first, or disable the pool and wait.',
+      retryable: true,
+    })
+    this.holders = holders
+  }
+}
+
+/** A cluster may still carry rules of ours. */
+export class ClusterInUse extends Refusal {
+  readonly rules: number
+
+  constructor(name: string, rules: number) {
+    super('CLUSTER_IN_USE', {
+      message: `Cluster "${name}" is not drained yet: ${rules} ${rules === 1 ? 'rule' : 'rules'} may be left there.`,
+      path: ['id'],
+      hint: 'Wait until its state is DRAINED; blockedBy lists the load balancers that have backends nowhere else.',
+      retryable: true,
+    })
+    this.rules = rules
+  }
+}
+
 export class RegionMismatch extends Refusal {
   readonly expectedRegion: string | null
   readonly actualRegion: string | null

@@ -31,9 +31,6 @@ function lengthIssues(field: string, text: string | null | undefined, longest: n
   if (field === 'displayName' && CONTROL.test(text)) {
     return [issue('INVALID_TEXT', 'Line breaks and control characters are not kept here.', [field])]
   }
-  if (text.includes('\0')) {
-    return [issue('INVALID_TEXT', 'The character U+0000 is not kept.', [field])]
-  }
   return []
 }
 

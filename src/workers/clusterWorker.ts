@@ -14,7 +14,7 @@ import { Places } from './places.ts'
 import type { Prober } from './probe/prober.ts'
 import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
-import { Reconciler } from './reconciler.ts'
+import { Reconciler, UNSURE } from './reconciler.ts'
 
 /** How many load balancers of one cluster are worked at a time. */
 const CONCURRENCY = 16
@@ -58,6 +58,8 @@ export class ClusterWorker {
     probes: Slots
     log: Logger
     leaseLost: () => void
+    /** From then on nothing may be written: the lease could be over. */
+    signal: AbortSignal
     limits?: Partial<Limits>
   }) {
     const { store, cluster, lease, log } = options
@@ -108,6 +110,8 @@ export class ClusterWorker {
       lookAgain: (id, after) => this.#appoint(id, after),
       teardownPatience: this.#limits.teardownPatience,
       leaseLost: options.leaseLost,
+      signal: options.signal,
+      unsureUntil: lease.tookOver ? performance.now() + UNSURE : 0,
       log,
       random: Math.random,
       now: () => new Date(),
@@ -169,6 +173,8 @@ export class ClusterWorker {
     await this.#untilDone('compare the inventory', () => this.#inventory.begin())
     if (this.#closed) return
     this.#ready = true
+    // It answers: an owner before may have left it said that it doesn't.
+    if (this.#unreachable === undefined) void this.#recordReachability(undefined)
     this.#every(this.#limits.rereadSchema, () => this.#readCapabilities())
     await this.#lookAtAll()
     this.look()
@@ -222,12 +228,13 @@ export class ClusterWorker {
   }
 
   #failed(error: Error | undefined): void {
-    clearTimeout(this.#failing)
-    this.#failing = undefined
     if (error === undefined) {
+      clearTimeout(this.#failing)
+      this.#failing = undefined
       if (this.#unreachable !== false) void this.#recordReachability(undefined)
     } else if (this.#unreachable !== true) {
-      this.#failing = setTimeout(() => void this.#recordReachability(error.message), PATIENCE)
+      // Counted from the first failure.
+      this.#failing ??= setTimeout(() => void this.#recordReachability(error.message), PATIENCE)
     }
   }
 

@@ -10,13 +10,18 @@ import {
   reportPlacement,
 } from '../domain/placements/report.ts'
 import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
+import { canonical } from '../rules/addresses.ts'
 import { type Desired, desired } from '../rules/desired.ts'
 import { judge, judgeAgainIn } from '../rules/evidence.ts'
 import {
   ADVERTISEMENT_RULE_LABEL,
   BGP_ADVERTISEMENTS,
   DATA_PLANE_NAMESPACE,
+  LOAD_BALANCER_LABEL,
   NETWORK_RULES,
+  type Resource,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
 } from '../rules/objects.ts'
 import { gone, type Observed } from '../rules/observed.ts'
 import type { PlacementReport } from '../rules/report.ts'
@@ -26,6 +31,10 @@ import type { ClusterView } from './clusterView.ts'
 import type { Logger } from './logger.ts'
 import type { Places } from './places.ts'
 
+/** A call that was given up here may be done within this time (ms): API servers end requests after it. */
+export const UNSURE = 60_000
+/** What the watch hasn't told yet is looked at again after this time (ms). */
+const UNSETTLED = 500
 /** A failing placement is tried again after up to this many seconds. */
 const LONGEST_DELAY = 60
 
@@ -43,6 +52,10 @@ type Surroundings = {
   /** How long (ms) what was removed may wait for the data plane before it counts as stuck. */
   teardownPatience: number
   leaseLost: () => void
+  /** From then on nothing may be written. */
+  signal: AbortSignal
+  /** Until then (ms) calls of the owner before may still be under way, since it didn't end in order. */
+  unsureUntil: number
   log: Logger
   random: () => number
   now: () => Date
@@ -60,6 +73,8 @@ export class Reconciler {
   /** What was reported last, so that equal news isn't written again. */
   readonly #reported = new Map<string, PlacementReport>()
   readonly #attempts = new Map<string, number>()
+  /** By rule: until when (ms) an apply whose answer was lost may still be done. */
+  readonly #unsure = new Map<string, number>()
 
   constructor(surroundings: Surroundings) {
     this.#with = surroundings
@@ -128,7 +143,8 @@ export class Reconciler {
     const left = await this.#confirmGone(taken, wish, observed)
     // One that waits stays due.
     const applied = failure === undefined && !(wanted.awaitsSuccessor && !wanted.placed)
-    await this.#tell(wanted, report, applied, left)
+    const news = left.length > 0 || (applied && taken.applied < wanted.asked)
+    await this.#tell(wanted, report, applied, left, news)
     if (failure !== undefined) throw failure
   }
 
@@ -177,6 +193,7 @@ export class Reconciler {
       for (const step of todo) await this.#do(step)
       return undefined
     } catch (error) {
+      if (error instanceof Unreachable) this.#noteUnsure(todo)
       if (!(error instanceof ApiFailure || error instanceof Unreachable)) throw error
       if (!(error instanceof ApiFailure && error.schemaMismatch)) return error
       await this.#with.schemaChanged()
@@ -185,15 +202,15 @@ export class Reconciler {
   }
 
   async #do(step: Step): Promise<void> {
-    const { cluster, view } = this.#with
+    const { cluster, view, signal } = this.#with
     if (step.act === 'remove') {
-      await cluster.remove(step.resource, step.where)
+      await cluster.remove(step.resource, step.where, { signal })
       return
     }
     const object =
       step.act === 'apply'
-        ? await cluster.apply(step.resource, step.object)
-        : await cluster.merge(step.resource, step.where, step.patch)
+        ? await cluster.apply(step.resource, step.object, { signal })
+        : await cluster.merge(step.resource, step.where, step.patch, { signal })
     if (object !== undefined) view.learn(object)
   }
 
@@ -203,20 +220,44 @@ export class Reconciler {
    * is given up.
    */
   async #confirmGone(taken: TakenPlacement, wish: Desired, observed: Observed): Promise<string[]> {
-    const { cluster } = this.#with
+    const { cluster, signal, lookAgain } = this.#with
+    const { loadBalancer } = taken.wanted
     const left: string[] = []
     for (const { vip, rule } of taken.holds) {
       if (wish.vips[vip]?.wanted || !gone(vip, rule, observed)) continue
+      const wait = this.#unsureFor(rule)
+      if (wait > 0) {
+        lookAgain(loadBalancer, wait)
+        continue
+      }
       const namespace = DATA_PLANE_NAMESPACE
-      const removed = await cluster.remove(NETWORK_RULES, { name: rule, namespace })
+      const removed = await cluster.remove(NETWORK_RULES, { name: rule, namespace }, { signal })
       if (removed === 'deleting') continue
-      const advertised = await cluster.list(BGP_ADVERTISEMENTS, {
-        namespace,
-        labelSelector: `${ADVERTISEMENT_RULE_LABEL}=${rule}`,
-      })
-      if (advertised.length === 0) left.push(vip)
+      const labelled = (resource: Resource, labelSelector: string) =>
+        cluster.list<ServiceVIPBinding>(resource, { namespace, labelSelector }, { signal })
+      const advertised = await labelled(BGP_ADVERTISEMENTS, `${ADVERTISEMENT_RULE_LABEL}=${rule}`)
+      const bound = await labelled(SERVICE_VIP_BINDINGS, `${LOAD_BALANCER_LABEL}=${loadBalancer}`)
+      if (advertised.length > 0 || bound.some(({ spec }) => canonical(spec.vipAddress) === vip)) {
+        lookAgain(loadBalancer, UNSETTLED)
+      } else {
+        left.push(vip)
+      }
     }
     return left
+  }
+
+  #noteUnsure(todo: Step[]): void {
+    const until = performance.now() + UNSURE
+    for (const step of todo) {
+      if (step.act === 'apply') this.#unsure.set(step.object.metadata.name, until)
+    }
+  }
+
+  /** For how long (ms) yet a write of before may be done to a rule. */
+  #unsureFor(rule: string): number {
+    const now = performance.now()
+    for (const [name, until] of this.#unsure) if (until <= now) this.#unsure.delete(name)
+    return Math.max(this.#unsure.get(rule) ?? 0, this.#with.unsureUntil) - now
   }
 
   async #tell(
@@ -224,11 +265,12 @@ export class Reconciler {
     report: PlacementReport,
     applied: boolean,
     left: string[],
+    news: boolean,
   ): Promise<void> {
     const { store, owner } = this.#with
     const { loadBalancer } = wanted
     const last = this.#reported.get(loadBalancer)
-    if (left.length === 0 && isDeepStrictEqual(last, report)) return
+    if (!news && isDeepStrictEqual(last, report)) return
     await reportPlacement(store, owner, loadBalancer, { report, applied, gone: left })
     this.#reported.set(loadBalancer, report)
   }
@@ -243,10 +285,12 @@ export class Reconciler {
       random() * Math.min(0.2 * 2 ** attempts, LONGEST_DELAY),
     )
     const message = error instanceof Error ? error.message : String(error)
+    // Whatever the cause was, it is looked at again: what the watch told is told once, and the store
+    // may be away.
+    this.#with.lookAgain(loadBalancer, delaySeconds * 1000)
     try {
       await postponePlacement(store, owner, loadBalancer, { asked, message, delaySeconds })
     } catch (failure) {
-      // The store is away. The placement stays due, and the next look at what is due finds it.
       log.warn({ err: failure, loadBalancer }, 'a placement could not be put off')
     }
   }

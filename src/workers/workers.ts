@@ -47,7 +47,7 @@ export function startWorkers(options: {
   const { store, fleet, log, owner = `worker-${randomUUID()}` } = options
   const prober = options.prober ?? new DirectProber()
   const probes = new Slots(PROBES)
-  const leases = new LeaseHolder({
+  const leases = new LeaseHolder<ClusterWorker>({
     store,
     owner,
     log,

@@ -33,6 +33,17 @@ CREATE TABLE "reachability" (
 );
 CREATE INDEX "reachability_address_port_idx" ON "reachability" ("address", "port");
 
+-- Since when it is behind: kept by the trigger, since due moves with every failure.
+ALTER TABLE "placement" ADD COLUMN "due_since" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP;
+CREATE FUNCTION note_due_since() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.due_since := clock_timestamp();
+  RETURN NEW;
+END $$;
+CREATE TRIGGER "note_due_since" BEFORE UPDATE ON "placement"
+FOR EACH ROW WHEN (OLD.asked <= OLD.applied AND NEW.asked > OLD.asked) EXECUTE FUNCTION note_due_since();
+
 CREATE INDEX "hold_cluster_id_idx" ON "hold" ("cluster_id") WHERE "gone_at" IS NULL;
 
 -- The clusters where a load balancer may be: an enabled backend lives there, and the cluster takes it.

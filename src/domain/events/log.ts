@@ -111,12 +111,12 @@ export function openEventLog(
             continue
           }
         } catch (error) {
+          if (error instanceof CursorLost) throw error
           options.onError?.(error)
           failures += 1
           // The store is away: the follower stays where it is, and goes on when it is back.
           const wait = Math.random() * Math.min(100 * 2 ** failures, 5_000)
           await delay(wait, undefined, { ref: false })
-          if (failures > 3) position = await checked(store, writeCursor(position))
           continue
         }
         if (!pending) {
@@ -145,16 +145,21 @@ export function openEventLog(
 }
 
 async function readBatch(store: Store, from: Position): Promise<LogBatch & { position: Position }> {
-  const { rows } = await store.pool.query<{ event: StoredEvent }>({
+  // One row at least, so that the epoch is told also where there is no news.
+  const { rows } = await store.pool.query<{ epoch: string; event: StoredEvent | null }>({
     name: 'read-log',
     text: `
-SELECT ${EVENT_JSON} AS event FROM event
-WHERE (xid, seq) > ($1::xid8, $2::bigint) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-ORDER BY xid, seq LIMIT ${BATCH}`,
+SELECT store.log_epoch AS epoch, news.event FROM store LEFT JOIN LATERAL (
+  SELECT ${EVENT_JSON} AS event, event.xid, event.seq FROM event
+  WHERE (xid, seq) > ($1::xid8, $2::bigint) AND xid < pg_snapshot_xmin(pg_current_snapshot())
+  ORDER BY xid, seq LIMIT ${BATCH}) news ON true
+ORDER BY news.xid, news.seq`,
     values: [from.xid, from.seq],
   })
-  const events = rows.map(({ event }) => ({ ...toEvent(event, from.epoch), object: event.object }))
-  const last = rows.at(-1)?.event
+  if (rows[0]?.epoch !== from.epoch) throw new CursorLost('the log is another one by now')
+  const news = rows.flatMap(({ event }) => event ?? [])
+  const events = news.map((event) => ({ ...toEvent(event, from.epoch), object: event.object }))
+  const last = news.at(-1)
   const position = last ? { epoch: from.epoch, xid: last.xid, seq: String(last.seq) } : from
   return { events, cursor: writeCursor(position), position }
 }

@@ -124,6 +124,13 @@ async function admit(client: PoolClient, scope: Scope, ask: Ask): Promise<Refusa
   })
   if (!project.rows[0]?.released) return new NotReleased(scope.project)
   if (!isId(ask.id)) return notFound(ask)
+  // Changes within a VPC queue: they ask each other's placements, and share the limit of its VIPs.
+  await client.query({
+    name: 'lock-vpc-of-load-balancer',
+    text: `
+SELECT FROM vpc WHERE id = (SELECT vpc_id FROM load_balancer WHERE id = $1 AND project = $2) FOR NO KEY UPDATE`,
+    values: [ask.id, scope.project],
+  })
   const locked = await client.query({
     name: 'lock-load-balancer',
     text: 'SELECT FROM load_balancer WHERE id = $1 AND project = $2 FOR NO KEY UPDATE',

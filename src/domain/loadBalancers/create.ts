@@ -1,6 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import { sqlState, violatedConstraint } from '../../db/failure.ts'
-import { rollback, transaction } from '../../db/transaction.ts'
+import { retried, rollback, transaction } from '../../db/transaction.ts'
 import type { Protocol } from '../../rules/wanted.ts'
 import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
 import { hint } from '../hints.ts'
@@ -52,7 +52,6 @@ export async function createLoadBalancer(
     protocol.name,
   )
   const issues = issuesOf(input, healthCheck, protocol.name)
-  const backends = input.backends ?? []
   const overfull = issues.length > 0 ? undefined : tooMany(input)
   const id = newId()
   const settle = (answer: CreateRefused) =>
@@ -61,20 +60,13 @@ export async function createLoadBalancer(
       : refusalOf(answer, scope, input)
   let answer: Answer
   try {
+    const invalid = issues.length > 0 || overfull !== undefined
     const asked = {
-      ...given(scope, input, protocol, healthCheck),
       id,
-      // With something wrong in it only the checks that come before are made.
-      invalid: issues.length > 0 || overfull !== undefined,
-      backends:
-        issues.length > 0 || overfull !== undefined
-          ? []
-          : backends.map((backend) => ({
-              id: newId(),
-              address: backend.address,
-              name: backend.name ?? null,
-              adminState: backend.adminState ?? 'ENABLED',
-            })),
+      ...visible(scope, input),
+      // With something wrong in it only the checks that come before are made, and nothing is sent
+      // that may not be JSON for PostgreSQL.
+      ...(invalid ? { invalid } : given(scope, input, protocol, healthCheck)),
     }
     if (input.validateOnly) return await plan(store, input, asked, settle)
     answer = await ask(store, (input.ipv4Reservations ?? []).length > 0, asked)
@@ -93,7 +85,7 @@ export async function createLoadBalancer(
 type Asked = { id: string; [field: string]: unknown }
 
 async function ask(store: Store, binds: boolean, input: Asked): Promise<Answer> {
-  if (!binds) return askWith(store.pool, input)
+  if (!binds) return retried(() => askWith(store.pool, input))
   return transaction(store, (client) => askAndFold(client, input))
 }
 
@@ -137,32 +129,42 @@ async function askWith(client: Querier, input: object): Promise<Answer> {
   return answer
 }
 
-function given(
+/** What is looked for before the input itself is looked at. */
+const visible = (scope: Scope, input: CreateLoadBalancerInput) => ({
+  project: scope.project,
+  vpc: isId(input.vpc) ? input.vpc : NOBODY,
+  region: input.region.isWellFormed() ? input.region.replaceAll('\0', '') : '',
+  reservations: (input.ipv4Reservations ?? []).map((id) => (isId(id) ? id : NOBODY)),
+  backends: [] as unknown[],
+})
+
+const given = (
   scope: Scope,
   input: CreateLoadBalancerInput,
   protocol: { name: Protocol; port: number },
   healthCheck: HealthCheckSettings,
-) {
-  return {
-    project: scope.project,
-    actor: scope.actor,
-    name: input.name,
-    displayName: input.displayName ?? null,
-    description: input.description ?? null,
-    labels: input.labels ?? [],
-    vpc: isId(input.vpc) ? input.vpc : NOBODY,
-    region: input.region,
-    protocol: protocol.name,
-    port: protocol.port,
-    sessionAffinity: input.sessionAffinity ?? 'NONE',
-    healthCheck,
-    reservations: (input.ipv4Reservations ?? []).map((id) => (isId(id) ? id : NOBODY)),
-    deletionProtection: input.deletionProtection ?? false,
-    idempotencyKey: input.idempotencyKey ?? null,
-    inputHash: input.idempotencyKey ? hashOf(input) : null,
-    eventMessage: `Load balancer "${String(input.name)}" was created.`,
-  }
-}
+) => ({
+  invalid: false,
+  actor: scope.actor,
+  name: input.name,
+  displayName: input.displayName ?? null,
+  description: input.description ?? null,
+  labels: input.labels ?? [],
+  protocol: protocol.name,
+  port: protocol.port,
+  sessionAffinity: input.sessionAffinity ?? 'NONE',
+  healthCheck,
+  backends: (input.backends ?? []).map((backend) => ({
+    id: newId(),
+    address: backend.address,
+    name: backend.name ?? null,
+    adminState: backend.adminState ?? 'ENABLED',
+  })),
+  deletionProtection: input.deletionProtection ?? false,
+  idempotencyKey: input.idempotencyKey ?? null,
+  inputHash: input.idempotencyKey ? hashOf(input) : null,
+  eventMessage: `Load balancer "${String(input.name)}" was created.`,
+})
 
 /** The id of nothing: what isn't an id is looked for like one, and not found alike. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'

@@ -2,25 +2,38 @@ import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import { hint } from '../hints.ts'
 import { newId } from '../ids.ts'
-import { NameTaken, type Refusal } from '../refusals.ts'
+import { type Checked, invalidValues, isValid, type ValidationIssue } from '../input.ts'
+import { Conditions, countRows, type PageRequest, readPage } from '../paging.ts'
+import { rederive } from '../placements/derive.ts'
+import type { Querier } from '../querier.ts'
+import type { Page } from '../records.ts'
+import { NameTaken, type Refusal, ValidationFailed } from '../refusals.ts'
+import { CLUSTER_JSON, type ClusterRecord, type StoredCluster, toCluster } from './clusterRecord.ts'
 import { noRegion } from './regions.ts'
 
-/** Makes a cluster of a region known; workers take it up within a second. */
+export type RegisterClusterInput = {
+  name: Checked<string>
+  region: string
+  /** The kubeconfig context that reaches it. */
+  context: string
+  servesIPv4?: boolean
+  resolvesRemoteBackends?: boolean
+  hasProber?: boolean
+}
+
+/**
+ * Makes a cluster of a region known; workers take it up within a second. The name of a cluster that was
+ * forgotten takes that one up again: its leftovers are swept before anything is placed there.
+ */
 export async function registerCluster(
   store: Store,
-  input: {
-    name: string
-    region: string
-    /** The kubeconfig context that reaches it. */
-    context: string
-    servesIPv4?: boolean
-    resolvesRemoteBackends?: boolean
-    hasProber?: boolean
-  },
+  given: RegisterClusterInput,
 ): Promise<{ cluster: { id: string } } | Refusal> {
-  const { region: code, ...fields } = input
+  const { region: code, ...fields } = given
   const region = await store.prisma.region.findUnique({ where: { code }, select: { id: true } })
   if (region === null) return noRegion(code)
+  const issues = [...invalidValues(fields), ...contextIssues(fields.context)]
+  if (issues.length > 0 || !isValid(fields)) return new ValidationFailed(issues)
   try {
     const id = newId()
     await store.prisma.cluster.create({ data: { id, regionId: region.id, ...fields } })
@@ -28,10 +41,143 @@ export async function registerCluster(
     return { cluster: { id } }
   } catch (error) {
     if (violatedConstraint(error) !== 'cluster_name_key') throw error
+    const id = await takeUpAgain(store, { ...fields, regionId: region.id })
+    if (id !== undefined) return { cluster: { id } }
     return new NameTaken({
-      message: `There is a cluster "${input.name}" already.`,
+      message: `There is a cluster "${fields.name}" already.`,
       path: ['name'],
-      takenName: input.name,
+      takenName: fields.name,
     })
   }
+}
+
+/** The id of the forgotten cluster of that name and region, which is one to be served from now on. */
+async function takeUpAgain(
+  store: Store,
+  { name, regionId, ...fields }: { name: string; regionId: string; context: string },
+): Promise<string | undefined> {
+  const [again] = await store.prisma.cluster.updateManyAndReturn({
+    where: { name, regionId, forgottenAt: { not: null } },
+    // A lease that ends begins another epoch: its worker starts from nothing, with the sweep.
+    data: {
+      ...fields,
+      mode: 'ACTIVE',
+      forgottenAt: null,
+      cordonedSince: null,
+      leaseUntil: new Date(0),
+    },
+    select: { id: true },
+  })
+  if (again === undefined) return undefined
+  for (const id of await livingIn(store, again.id)) await rederive(store, id)
+  hint(store)
+  return again.id
+}
+
+export function contextIssues(context: string): ValidationIssue[] {
+  if (context !== '' && context.length <= 253) return []
+  const message =
+    'A context has 1 to 253 characters: the name of one in the kubeconfig of the workers.'
+  return [{ code: 'INVALID_CONTEXT', message, path: ['context'], suggestion: null }]
+}
+
+/** The load balancers that are placed in a cluster, or have a backend that lives there. */
+export async function livingIn(store: Store, cluster: string): Promise<string[]> {
+  const { rows } = await store.pool.query<{ id: string }>(
+    `SELECT load_balancer_id AS id FROM placement WHERE cluster_id = $1
+     UNION
+     SELECT lb.id FROM endpoint JOIN backend ON backend.address = endpoint.address
+     JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = endpoint.vpc_id
+     WHERE endpoint.cluster_id = $1`,
+    [cluster],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** Clusters by id. */
+export async function readClusters(
+  store: Store,
+  ids: readonly string[],
+  client: Querier = store.pool,
+): Promise<Map<string, ClusterRecord>> {
+  const { rows } = await client.query<{ cluster: StoredCluster }>(
+    `SELECT ${CLUSTER_JSON} AS cluster FROM cluster WHERE id = ANY ($1::uuid[])`,
+    [ids],
+  )
+  return new Map(rows.map(({ cluster }) => [cluster.id, toCluster(cluster)]))
+}
+
+/** The id of the cluster of that name; null when there is none. */
+export async function findClusterByName(store: Store, name: string): Promise<string | null> {
+  const cluster = await store.prisma.cluster.findUnique({ where: { name }, select: { id: true } })
+  return cluster?.id ?? null
+}
+
+/** One page of clusters, by name; `region` is a code. */
+export async function listClusters(
+  store: Store,
+  { region, page }: { region: string | null; page: PageRequest },
+): Promise<Page<ClusterRecord>> {
+  const { items, ...rest } = await readPage<StoredCluster>(
+    store.pool,
+    {
+      from: 'cluster',
+      item: CLUSTER_JSON,
+      id: 'cluster.id',
+      order: { sql: 'cluster.name', type: 'text', descending: false },
+      conditions: ofRegion(region),
+    },
+    page,
+  )
+  return { ...rest, items: items.map(({ cursor, item }) => ({ cursor, item: toCluster(item) })) }
+}
+
+/** How many there are. */
+export function countClusters(store: Store, region: string | null): Promise<number> {
+  return countRows(store.pool, { from: 'cluster', conditions: ofRegion(region) })
+}
+
+function ofRegion(code: string | null): Conditions {
+  const conditions = new Conditions()
+  if (code !== null) {
+    conditions.add('cluster.region_id IN (SELECT id FROM region WHERE code = ?)', code)
+  }
+  return conditions
+}
+
+/**
+ * The load balancers that keep a cluster from being drained: they are there, and have backends in no
+ * other cluster that would take them.
+ */
+export function listBlocking(
+  store: Store,
+  { cluster, page }: { cluster: string; page: PageRequest },
+): Promise<Page<string>> {
+  return readPage<string>(
+    store.pool,
+    {
+      from: BLOCKING,
+      item: 'lb.id',
+      id: 'lb.id',
+      order: { sql: 'lb.created_at', type: 'timestamptz', descending: false },
+      conditions: blocking(cluster),
+    },
+    page,
+  )
+}
+
+/** How many of them there are. */
+export function countBlocking(store: Store, cluster: string): Promise<number> {
+  return countRows(store.pool, { from: BLOCKING, conditions: blocking(cluster) })
+}
+
+const BLOCKING = `placement JOIN load_balancer lb ON lb.id = placement.load_balancer_id
+  JOIN cluster ON cluster.id = placement.cluster_id AND cluster.mode = 'DRAINED' AND cluster.forgotten_at IS NULL`
+
+function blocking(cluster: string): Conditions {
+  const conditions = new Conditions()
+  conditions.add('placement.cluster_id = ?::uuid', cluster)
+  conditions.add('placement.placed')
+  conditions.add(`NOT EXISTS (SELECT FROM places_of(lb.id) other WHERE other.mode <> 'DRAINED')`)
+  return conditions
 }

@@ -8,26 +8,36 @@ import { refold } from '../loadBalancers/refold.ts'
  * Derives a load balancer's placements anew after something else than a tenant's change (inventory,
  * a cluster's mode), and folds its status.
  */
-export async function rederive(store: Store, loadBalancer: string): Promise<void> {
-  await transaction(store, async (client) => {
-    const locked = await client.query('SELECT FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE', [
-      loadBalancer,
-    ])
-    if (locked.rows.length === 0) return
-    await client.query('SELECT ask_rivals($1), ask_placements($1)', [loadBalancer])
-    await refold(client, loadBalancer, { announce: true })
-    await finishDeletion(client, loadBalancer)
-  })
-  hint(store)
+export function rederive(store: Store, loadBalancer: string): Promise<void> {
+  return settle(store, loadBalancer, { placements: true })
 }
 
 /** Folds a load balancer's status anew, as when one of its clusters was lost or came back. */
-export async function refoldAlone(store: Store, loadBalancer: string): Promise<void> {
+export function refoldAlone(store: Store, loadBalancer: string): Promise<void> {
+  return settle(store, loadBalancer, { placements: false })
+}
+
+async function settle(
+  store: Store,
+  loadBalancer: string,
+  { placements }: { placements: boolean },
+): Promise<void> {
   await transaction(store, async (client) => {
-    const locked = await client.query('SELECT FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE', [
-      loadBalancer,
-    ])
+    if (placements) {
+      await client.query({
+        name: 'lock-vpc-to-derive',
+        text: `
+SELECT FROM vpc WHERE id = (SELECT vpc_id FROM load_balancer WHERE id = $1) FOR NO KEY UPDATE`,
+        values: [loadBalancer],
+      })
+    }
+    const locked = await client.query({
+      name: 'lock-load-balancer-to-fold',
+      text: 'SELECT FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE',
+      values: [loadBalancer],
+    })
     if (locked.rows.length === 0) return
+    if (placements) await client.query('SELECT ask_rivals($1), ask_placements($1)', [loadBalancer])
     await refold(client, loadBalancer, { announce: true })
     await finishDeletion(client, loadBalancer)
   })
@@ -40,21 +50,27 @@ export async function refoldAlone(store: Store, loadBalancer: string): Promise<v
  */
 export async function healPlacements(store: Store): Promise<number> {
   const { rows } = await store.pool.query<{ id: string }>(`
-SELECT DISTINCT id FROM (
-  SELECT derived.load_balancer_id AS id FROM (
-    SELECT DISTINCT lb.id AS load_balancer_id, cluster.id AS cluster_id
-    FROM load_balancer lb
-    JOIN backend ON backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
-    JOIN endpoint ON endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
-    JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = lb.region_id
-    WHERE lb.deleting_since IS NULL) derived
-  FULL JOIN (SELECT load_balancer_id, cluster_id FROM placement WHERE placed) stored
-    ON stored.load_balancer_id = derived.load_balancer_id AND stored.cluster_id = derived.cluster_id
-  WHERE stored.load_balancer_id IS NULL
-  UNION ALL
-  SELECT stored.load_balancer_id FROM placement stored
-  WHERE stored.placed AND NOT stored.cluster_id IN (SELECT clusters_of(stored.load_balancer_id))
-) AS differing WHERE id IS NOT NULL`)
+SELECT derived.load_balancer_id AS id FROM (
+  SELECT DISTINCT lb.id AS load_balancer_id, cluster.id AS cluster_id
+  FROM load_balancer lb
+  JOIN backend ON backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
+  JOIN endpoint ON endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
+  -- Only these gain placements: see places_of.
+  JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = lb.region_id
+    AND cluster.mode = 'ACTIVE' AND cluster.forgotten_at IS NULL
+  WHERE lb.deleting_since IS NULL) derived
+LEFT JOIN placement stored ON stored.placed AND stored.load_balancer_id = derived.load_balancer_id
+  AND stored.cluster_id = derived.cluster_id
+WHERE stored.load_balancer_id IS NULL
+UNION
+SELECT stored.load_balancer_id FROM placement stored
+JOIN load_balancer lb ON lb.id = stored.load_balancer_id
+JOIN cluster ON cluster.id = stored.cluster_id
+WHERE stored.placed AND (
+  NOT EXISTS (SELECT FROM backend JOIN endpoint ON endpoint.vpc_id = lb.vpc_id
+      AND endpoint.address = backend.address AND endpoint.cluster_id = stored.cluster_id
+    WHERE backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED')
+  OR (cluster.mode = 'DRAINED' AND NOT stored.cluster_id IN (SELECT clusters_of(lb.id))))`)
   for (const { id } of rows) await rederive(store, id)
   return rows.length
 }

@@ -1,5 +1,7 @@
 import type { Store } from '../../db/client.ts'
+import { sqlState } from '../../db/failure.ts'
 import { transaction } from '../../db/transaction.ts'
+import { LeaseLost, type Ownership } from './report.ts'
 
 /**
  * Opens holds before rules are applied for the first time, and answers the VIPs for which that may be
@@ -7,20 +9,28 @@ import { transaction } from '../../db/transaction.ts'
  */
 export async function openHolds(
   store: Store,
-  where: { cluster: string; loadBalancer: string },
+  owner: Ownership,
+  loadBalancer: string,
   wanted: { vip: string; rule: string }[],
 ): Promise<Set<string>> {
-  return transaction(store, async (client) => {
-    const { rows } = await client.query<{ vip: string }>({
-      name: 'open-holds',
-      text: 'SELECT host(vip) AS vip FROM open_holds($1, $2, $3::inet[], $4::text[]) AS vip',
-      values: [
-        where.cluster,
-        where.loadBalancer,
-        wanted.map(({ vip }) => vip),
-        wanted.map(({ rule }) => rule),
-      ],
+  try {
+    return await transaction(store, async (client) => {
+      const { rows } = await client.query<{ vip: string }>({
+        name: 'open-holds',
+        text: 'SELECT host(vip) AS vip FROM open_holds($1, $2, $3, $4::inet[], $5::text[]) AS vip',
+        values: [
+          owner.cluster,
+          owner.epoch,
+          loadBalancer,
+          wanted.map(({ vip }) => vip),
+          wanted.map(({ rule }) => rule),
+        ],
+      })
+      return new Set(rows.map(({ vip }) => vip))
     })
-    return new Set(rows.map(({ vip }) => vip))
-  })
+  } catch (error) {
+    if (sqlState(error) === 'LB002')
+      throw new LeaseLost(`cluster ${owner.cluster} has another owner`)
+    throw error
+  }
 }

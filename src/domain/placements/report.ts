@@ -36,6 +36,7 @@ export async function reportPlacement(
     if (locked.rows.length === 0) return
     await demandEpoch(client, owner)
     const { report, applied, gone } = told
+    if (gone.length > 0) await lockAround(client, loadBalancer, gone)
     await client.query({
       name: 'write-report',
       text: `
@@ -76,6 +77,31 @@ DELETE FROM placement WHERE load_balancer_id = $1 AND cluster_id = $2 AND NOT pl
   hint(store)
 }
 
+/**
+ * Locks, in the order that is always kept, the reservations of addresses that are let go of and every
+ * placement that is then to be asked. Who binds one of them meanwhile waits for the hold to be closed,
+ * or is found here.
+ */
+async function lockAround(
+  client: PoolClient,
+  loadBalancer: string,
+  addresses: string[],
+): Promise<void> {
+  await client.query({
+    name: 'lock-reservations-of-report',
+    text: 'SELECT FROM ipv4_reservation WHERE address = ANY ($1::inet[]) ORDER BY id FOR UPDATE',
+    values: [addresses],
+  })
+  await client.query({
+    name: 'lock-placements-of-report',
+    text: `
+SELECT FROM placement WHERE load_balancer_id = $1 OR load_balancer_id IN (
+  SELECT load_balancer_id FROM ipv4_reservation WHERE address = ANY ($2::inet[]))
+ORDER BY load_balancer_id, cluster_id FOR NO KEY UPDATE`,
+    values: [loadBalancer, addresses],
+  })
+}
+
 /** Closes holds, and asks those who waited for one of the addresses. */
 async function closeHolds(
   client: PoolClient,
@@ -104,7 +130,10 @@ WHERE placed AND load_balancer_id IN (
   return true
 }
 
-/** Refuses a worker whose cluster was taken over; nobody can take it over before this transaction ends. */
+/**
+ * Refuses a worker whose cluster was taken over; nobody can take it over before this transaction ends.
+ * (Taking over skips locked rows: see renewLeases. Renewing doesn't conflict.)
+ */
 async function demandEpoch(client: PoolClient, { cluster, epoch }: Ownership): Promise<void> {
   const { rows } = await client.query({
     name: 'demand-epoch',

@@ -5,7 +5,8 @@ import type { Compared, SceneCluster } from './scene.ts'
 export function vipWarnings({ before, after, about }: Compared): Warning[] {
   return [...after.addresses].flatMap(([address, { holder, reservation }]) => {
     const was = before.addresses.get(address)
-    if (was !== undefined && was.holder === holder) return []
+    // What stays, or is let go of, needs no warning.
+    if (was !== undefined && (was.holder === holder || holder === null)) return []
     if (holder !== null && !about.loadBalancers.includes(holder)) return []
     const path = reservation === null ? [] : (about.named.get(reservation) ?? [])
     const placed = after.clusters.filter(({ placements }) => holder && placements.has(holder))

@@ -6,7 +6,7 @@ type Binding = ReservationRecord['bindings'][number]
 export type BindingFacts = {
   now: string
   /** The load balancer it is bound to; `provisioned`: of its VIP there, undefined before the first fold. */
-  holder: { id: string; generation: number; provisioned: StatusCondition | undefined } | null
+  holder: { id: string; provisioned: StatusCondition | undefined } | null
   /** Other load balancers with an open hold on the address. */
   leaving: string[]
   previous: Binding[]

@@ -14,7 +14,6 @@ type Row = {
   state: ReservationRecord['state']
   bindings: ReservationRecord['bindings']
   holder: string | null
-  holderGeneration: number | null
   provisioned: StatusCondition | null
   leaving: string[]
   now: string
@@ -25,31 +24,45 @@ const READ = (where: string, name: string) => ({
   text: `
 SELECT reservation.id, reservation.project, reservation.name, host(reservation.address) AS address,
   reservation.version, reservation.generation, reservation.state, reservation.bindings,
-  reservation.load_balancer_id AS holder, lb.generation AS "holderGeneration",
+  reservation.load_balancer_id AS holder,
   lb.status -> 'vips' -> host(reservation.address) -> 'provisioned' AS provisioned,
   ARRAY(SELECT DISTINCT hold.load_balancer_id::text FROM hold WHERE hold.vip = reservation.address
     AND hold.gone_at IS NULL AND hold.load_balancer_id IS DISTINCT FROM reservation.load_balancer_id
     ORDER BY 1) AS leaving,
   rfc3339(clock_timestamp()) AS now
 FROM ipv4_reservation reservation LEFT JOIN load_balancer lb ON lb.id = reservation.load_balancer_id
-WHERE ${where} ORDER BY reservation.id FOR UPDATE OF reservation`,
+WHERE ${where} ORDER BY reservation.id`,
 })
-const OF_LOAD_BALANCER = READ(
-  `reservation.load_balancer_id = $1
-   OR reservation.address IN (SELECT hold.vip FROM hold WHERE hold.load_balancer_id = $1)`,
-  'reservations-of-load-balancer',
-)
-const ONE = READ('reservation.id = $1', 'reservation-to-fold')
+const WHOSE = `reservation.load_balancer_id = $1
+   OR reservation.address IN (SELECT hold.vip FROM hold WHERE hold.load_balancer_id = $1)`
+const ONE = 'reservation.id = $1'
+// Locked in a statement of its own: one that waits for a lock reads what was true before.
+const LOCK = (where: string, name: string) => ({
+  name,
+  text: `SELECT FROM ipv4_reservation reservation WHERE ${where} ORDER BY reservation.id FOR UPDATE`,
+})
+const OF_LOAD_BALANCER = {
+  lock: LOCK(WHOSE, 'lock-reservations-of-load-balancer'),
+  read: READ(WHOSE, 'reservations-of-load-balancer'),
+}
+const OF_ID = {
+  lock: LOCK(ONE, 'lock-reservation-to-fold'),
+  read: READ(ONE, 'reservation-to-fold'),
+}
 
 /** Folds again every reservation that a load balancer has, or had and may still carry. */
-export async function refoldReservations(client: Querier, loadBalancer: string): Promise<void> {
-  const { rows } = await client.query<Row>({ ...OF_LOAD_BALANCER, values: [loadBalancer] })
-  for (const row of rows) await write(client, row)
+export function refoldReservations(client: Querier, loadBalancer: string): Promise<void> {
+  return refold(client, OF_LOAD_BALANCER, loadBalancer)
 }
 
 /** Folds one reservation again. */
-export async function refoldReservation(client: Querier, id: string): Promise<void> {
-  const { rows } = await client.query<Row>({ ...ONE, values: [id] })
+export function refoldReservation(client: Querier, id: string): Promise<void> {
+  return refold(client, OF_ID, id)
+}
+
+async function refold(client: Querier, { lock, read }: typeof OF_ID, id: string): Promise<void> {
+  await client.query({ ...lock, values: [id] })
+  const { rows } = await client.query<Row>({ ...read, values: [id] })
   for (const row of rows) await write(client, row)
 }
 
@@ -62,7 +75,6 @@ async function write(client: Querier, row: Row): Promise<void> {
         ? null
         : {
             id: row.holder,
-            generation: row.holderGeneration ?? 0,
             provisioned: row.provisioned ?? undefined,
           },
     leaving: row.leaving,

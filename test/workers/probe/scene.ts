@@ -70,7 +70,9 @@ export function useScene() {
   beforeAll(async () => {
     store = openStore({ connectionString: database.url })
     cluster = await furnish(store)
-    const [lease] = await renewLeases(store, 'test')
+    const {
+      leases: [lease],
+    } = await renewLeases(store, 'test')
     epoch = lease?.epoch ?? 0
     for (const address of ADDRESSES) {
       const machine = new Machine()

@@ -1,5 +1,5 @@
 import { execFile, type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -36,13 +36,35 @@ export type Program = {
   ): { lines: AsyncIterator<string>; interrupt(): Promise<number | null> }
 }
 
-/** Builds the command-line client for the tests of one file. */
-export function useProgram(): Program {
+/** Generates the client's code again in a directory, of given operations, and answers its path. */
+export function generate(directory: string, operations: string): string {
+  const config = readFileSync(join(module, 'genqlient.yaml'), 'utf8')
+    .replace('../../schema.client.graphql', join(module, '../../schema.client.graphql'))
+    .replace('generated: api/generated.go', 'generated: generated.go')
+  writeFileSync(join(directory, 'operations.graphql'), operations)
+  writeFileSync(join(directory, 'genqlient.yaml'), config)
+  succeed('tool', 'genqlient', join(directory, 'genqlient.yaml'))
+  return join(directory, 'generated.go')
+}
+
+function succeed(...args: string[]): void {
+  const { status, stdout, stderr, error } = go(...args)
+  if (status !== 0) throw new Error(`go ${args[0]}: ${error?.message ?? stdout + stderr}`)
+}
+
+/** Builds the command-line client for the tests of one file; `operations`: of these instead. */
+export function useProgram(operations?: (text: string) => string): Program {
   const directory = mkdtempSync(join(tmpdir(), 'lb-'))
   const path = join(directory, 'lb')
   beforeAll(() => {
-    const { status, stderr, error } = go('build', '-o', path, './cmd/lb')
-    if (status !== 0) throw new Error(`go build: ${error?.message ?? stderr}`)
+    const overlay = join(directory, 'overlay.json')
+    const Replace: Record<string, string> = {}
+    if (operations !== undefined) {
+      const altered = operations(readFileSync(join(module, 'operations.graphql'), 'utf8'))
+      Replace[join(module, 'api/generated.go')] = generate(directory, altered)
+    }
+    writeFileSync(overlay, JSON.stringify({ Replace }))
+    succeed('build', '-overlay', overlay, '-o', path, './cmd/lb')
   }, BUILD)
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
   const environment = (endpoint: string, env: NodeJS.ProcessEnv = {}) => ({

@@ -51,6 +51,30 @@ export const EDITOR: readonly Permission[] = [
   'ipv4reservations.use',
 ]
 
+/** What operators have, and only they: everywhere. Of tenants' objects they see all and change none. */
+export const OPERATOR: readonly Permission[] = [
+  'loadbalancers.get',
+  'loadbalancers.list',
+  'ipv4reservations.get',
+  'ipv4reservations.list',
+  'regions.create',
+  'clusters.get',
+  'clusters.list',
+  'clusters.create',
+  'clusters.update',
+  'clusters.delete',
+  'addresspools.get',
+  'addresspools.list',
+  'addresspools.create',
+  'addresspools.update',
+  'addresspools.delete',
+  'quotas.list',
+  'quotas.update',
+  'projects.list',
+  'projects.update',
+  'reachability.report',
+]
+
 /** Permission ids as they are written in tokens. */
 export function permissionIds(permissions: readonly Permission[]): ReadonlySet<string> {
   return new Set(permissions.map((permission) => `${SERVICE}/${permission}`))

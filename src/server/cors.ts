@@ -13,7 +13,10 @@ export class Cors {
     const { origin } = request.headers
     if (origin !== undefined) {
       response.setHeader('vary', 'Origin')
-      if (this.#allowed.has(origin)) response.setHeader('access-control-allow-origin', origin)
+      if (this.#allowed.has(origin)) {
+        response.setHeader('access-control-allow-origin', origin)
+        response.setHeader('access-control-expose-headers', 'retry-after')
+      }
     }
     if (request.method !== 'OPTIONS') return false
     if (origin !== undefined && this.#allowed.has(origin)) {

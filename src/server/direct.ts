@@ -4,53 +4,31 @@
  * bare handler that reads and writes the same bytes 40 µs.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import {
-  type DocumentNode,
-  type ExecutionResult,
-  execute,
-  type GraphQLSchema,
-  getOperationAST,
-} from 'graphql'
+import { type ExecutionResult, execute } from 'graphql'
 import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
-import type { Documents } from './documents.ts'
+import type { Asked } from './asked.ts'
+import type { Charged } from './limits/toll.ts'
 import { presented, toJson } from './present.ts'
 
-export type Request = {
-  schema: GraphQLSchema
-  document: DocumentNode
-  variables: { readonly [name: string]: unknown } | null
-  operationName: string | null
-  mediaType: 'application/json' | 'application/graphql-response+json'
-}
+type MediaType = 'application/json' | 'application/graphql-response+json'
 
-const PARAMETERS = new Set(['query', 'variables', 'operationName', 'extensions'])
-
-/** The request, where the short way answers it; whatever is unusual about it is left to the general one. */
+/** How the short way answers an operation; undefined where it doesn't. */
 export function directly(
-  { headers }: IncomingMessage,
-  body: Record<string, unknown>,
-  documents: Documents,
-): Request | undefined {
-  const mediaType = mediaTypeFor(headers.accept)
-  const { query, variables = null, operationName = null } = body
-  if (mediaType === undefined || typeof query !== 'string') return undefined
-  if (operationName !== null && typeof operationName !== 'string') return undefined
-  if (!isObjectOrNull(variables) || Object.keys(body).some((name) => !PARAMETERS.has(name))) {
-    return undefined
+  { method, headers }: IncomingMessage,
+  { operation: { operation } }: Asked,
+): MediaType | undefined {
+  if (operation === 'query' || (operation === 'mutation' && method === 'POST')) {
+    return mediaTypeFor(headers.accept)
   }
-  const { document, errors } = documents.check(query)
-  if (document === undefined || errors.length > 0) return undefined
-  const operation = getOperationAST(document, operationName)?.operation
-  if (operation !== 'query' && operation !== 'mutation') return undefined
-  return { schema: documents.schema, document, variables, operationName, mediaType }
+  return undefined
 }
 
 /** Executes and answers it. */
 export async function answerDirectly(
-  { schema, document, variables, operationName, mediaType }: Request,
-  contextValue: Context,
-  response: ServerResponse,
+  { schema, document, variables, operationName }: Asked,
+  { context: contextValue, cost }: { context: Context; cost: Charged },
+  { response, mediaType }: { response: ServerResponse; mediaType: MediaType },
   logger: Logger,
 ): Promise<void> {
   const result = await execute({
@@ -61,8 +39,13 @@ export async function answerDirectly(
     operationName,
   })
   const shown = presented(result, logger)
-  const errors = shown.errors?.map(toJson)
-  const text = JSON.stringify(errors === undefined ? shown : { ...shown, errors })
+  const { errors, data } = shown
+  const extensions = { cost }
+  const text = JSON.stringify(
+    errors === undefined
+      ? { data, extensions }
+      : { errors: errors.map(toJson), ...('data' in shown ? { data } : {}), extensions },
+  )
   if (response.destroyed) return
   response.writeHead(statusOf(shown, mediaType), {
     'content-type': `${mediaType}; charset=utf-8`,
@@ -72,12 +55,12 @@ export async function answerDirectly(
 }
 
 /** What was not executed at all is 400 for clients of the later media type. */
-function statusOf(result: ExecutionResult, mediaType: Request['mediaType']): number {
+function statusOf(result: ExecutionResult, mediaType: MediaType): number {
   const early = result.errors !== undefined && result.data === undefined
   return early && mediaType === 'application/graphql-response+json' ? 400 : 200
 }
 
-function mediaTypeFor(accept: string | undefined): Request['mediaType'] | undefined {
+function mediaTypeFor(accept: string | undefined): MediaType | undefined {
   if (accept === undefined || accept === '*/*' || accept === 'application/json') {
     return 'application/json'
   }
@@ -88,8 +71,4 @@ function mediaTypeFor(accept: string | undefined): Request['mediaType'] | undefi
   return accept.includes('application/json') || accept.includes('*/*')
     ? 'application/json'
     : undefined
-}
-
-function isObjectOrNull(value: unknown): value is Request['variables'] {
-  return value === null || (typeof value === 'object' && !Array.isArray(value))
 }

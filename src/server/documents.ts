@@ -3,36 +3,44 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
-  Kind,
   parse,
-  type SelectionSetNode,
   specifiedRules,
   type ValidationRule,
   validate,
 } from 'graphql'
+import { costsOf } from './limits/cost.ts'
+import { LIMITS, type Limits } from './limits/limits.ts'
+import { hasMoreTokens, rulesFor } from './limits/rules.ts'
 
 /** Longer ones are not remembered: a thousand of them must fit in memory. */
 const LONGEST_REMEMBERED = 16_384
 const MOST_REMEMBERED = 1_000
-/** GraphiQL's introspection has some 600 tokens. */
-const MOST_TOKENS = 4_000
-/** Introspection goes 14 deep; a load balancer's widest use about 8. */
-const DEEPEST = 20
 const MOST_ERRORS = 20
 
 /** `document` is there unless it could not be parsed; without errors it can be executed. */
-export type Checked = { document: DocumentNode | undefined; errors: readonly GraphQLError[] }
+export type Checked = {
+  document: DocumentNode | undefined
+  errors: readonly GraphQLError[]
+  /** What an operation of it costs. */
+  costOf: ReturnType<typeof costsOf>
+}
+
+const free = () => 0
 
 /** Parses and validates queries against one schema. */
 export class Documents {
   readonly schema: GraphQLSchema
+  readonly #limits: Limits
+  readonly #introspection: boolean
   readonly #rules: readonly ValidationRule[]
   /** In the order they were last used. */
   readonly #remembered = new Map<string, Checked>()
 
-  constructor(schema: GraphQLSchema) {
+  constructor(schema: GraphQLSchema, { limits = LIMITS, introspection = true } = {}) {
     this.schema = schema
-    this.#rules = [...specifiedRules, notTooDeep]
+    this.#limits = limits
+    this.#introspection = introspection
+    this.#rules = [...specifiedRules, ...rulesFor(limits, introspection)]
   }
 
   /** The document of a query, or all that is wrong with it. */
@@ -55,57 +63,47 @@ export class Documents {
   }
 
   #read(query: string): Checked {
+    const { tokens } = this.#limits
     let document: DocumentNode
     try {
-      document = parse(query, { maxTokens: MOST_TOKENS })
+      document = parse(query, { maxTokens: tokens })
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error
-      return { document: undefined, errors: [refused(error)] }
+      const extensions = hasMoreTokens(query, tokens) ? { limit: 'tokens' } : {}
+      return {
+        document: undefined,
+        errors: [refused(error, error.message, extensions)],
+        costOf: free,
+      }
     }
-    const errors = validate(this.schema, document, this.#rules, { maxErrors: MOST_ERRORS })
-    return { document, errors: errors.map(refused) }
+    const found = validate(this.schema, document, this.#rules, { maxErrors: MOST_ERRORS })
+    const errors = found.map((error) => refused(error, this.#words(error)))
+    return { document, errors, costOf: errors.length > 0 ? free : costsOf(document, this.schema) }
+  }
+
+  /** What is closed to questions isn't given away by suggestions either. */
+  #words({ message }: GraphQLError): string {
+    return this.#introspection ? message : message.replace(/ Did you mean [^?]*\?/, '')
   }
 }
 
 /** 400 for clients of the later media type; those of application/json are told in a 200. */
-function refused({ message, nodes, source, positions }: GraphQLError): GraphQLError {
+function refused(
+  { nodes, source, positions, extensions }: GraphQLError,
+  message: string,
+  further: Record<string, unknown> = {},
+): GraphQLError {
   return new GraphQLError(message, {
     nodes: nodes ?? null,
     source,
     positions,
-    extensions: { code: 'BAD_USER_INPUT', http: { spec: true, status: 400 } },
-  })
-}
-
-/** Refuses operations whose fields lie deeper than anybody needs. */
-const notTooDeep: ValidationRule = (context) => {
-  const depths = new Map<string, number>()
-  /** Of a fragment that contains itself, which another rule refuses, the depth doesn't matter. */
-  const fragmentDepth = (name: string): number => {
-    const known = depths.get(name)
-    if (known !== undefined) return known
-    depths.set(name, 0)
-    const depth = depthOf(context.getFragment(name)?.selectionSet)
-    depths.set(name, depth)
-    return depth
-  }
-  const depthOf = (set: SelectionSetNode | undefined): number =>
-    Math.max(
-      0,
-      ...(set?.selections ?? []).map((selection) => {
-        if (selection.kind === Kind.FIELD) return 1 + depthOf(selection.selectionSet)
-        if (selection.kind === Kind.INLINE_FRAGMENT) return depthOf(selection.selectionSet)
-        return fragmentDepth(selection.name.value)
-      }),
-    )
-  return {
-    OperationDefinition(operation) {
-      if (depthOf(operation.selectionSet) <= DEEPEST) return
-      context.reportError(
-        new GraphQLError(`The query goes more than ${DEEPEST} fields deep.`, { nodes: operation }),
-      )
+    extensions: {
+      ...extensions,
+      ...further,
+      code: 'BAD_USER_INPUT',
+      http: { spec: true, status: 400 },
     },
-  }
+  })
 }
 
 /** The queries of tenants and those of operators, each against the schema that they are served. */

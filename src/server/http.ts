@@ -1,24 +1,43 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type ExecutionResult, GraphQLError } from 'graphql'
+import type { ExecutionResult, GraphQLError } from 'graphql'
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
+import { badUserInput } from '../schema/failures.ts'
+import { askedIn, type Parameters, parametersIn } from './asked.ts'
 import { readBody } from './body.ts'
 import type { Cors } from './cors.ts'
 import { answerDirectly, directly } from './direct.ts'
 import { type Documents, type DocumentsByAudience, documentsFor } from './documents.ts'
 import { GraphiQL } from './graphiql.ts'
-import { present, presented, toJson } from './present.ts'
+import type { ClientAddress } from './limits/clientAddress.ts'
+import type { Toll } from './limits/toll.ts'
+import type { PersistedDocuments } from './persisted.ts'
+import { forHttp, present, presented, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
+import type { Streams } from './streams.ts'
 
-type Parts = { door: Door; documents: DocumentsByAudience; cors: Cors; logger: Logger }
+type Parts = {
+  door: Door
+  documents: DocumentsByAudience
+  persisted: PersistedDocuments
+  cors: Cors
+  toll: Toll
+  streams: Streams
+  addressOf: ClientAddress
+  logger: Logger
+}
+
+/** What the general way is given besides the context: how a stream is guarded. */
+type Served = Context & { guard?: Guard | undefined }
+type Guard = (source: AsyncIterable<ExecutionResult>) => AsyncIterable<ExecutionResult>
 
 /**
  * Answers GraphQL over HTTP: JSON by POST, queries also by GET, streams as server-sent events.
  * Who calls, what may be sent and how large it may be is settled before any of it is parsed.
  */
 export function httpHandler(parts: Parts) {
-  const { door, cors, logger } = parts
+  const { door, cors, toll, streams, persisted, logger } = parts
   const tenants = yogaOver(parts.documents.tenants, logger)
   const operators = yogaOver(parts.documents.operators, logger)
   const graphiql = new GraphiQL()
@@ -32,17 +51,31 @@ export function httpHandler(parts: Parts) {
     }
     if (cors.answer(request, response)) return
     if (GraphiQL.isWanted(request)) return graphiql.send(request, response)
-    const { headers, socket } = request
-    const admitted = await door.admit(place, { headers, remoteAddress: socket.remoteAddress })
-    const context = door.context(admitted)
-    if (request.method === 'POST') {
-      const body = await queryIn(request)
-      const short = directly(request, body, documentsFor(parts.documents, admitted))
-      if (short !== undefined) return answerDirectly(short, context, response, logger)
-      Object.assign(request, { body })
-    }
+    const credentials = { headers: request.headers, remoteAddress: parts.addressOf(request) }
+    const admitted = await door.admit(place, credentials)
+    toll.requireBudget(place)
+    const parameters = await parametersOf(request, persisted)
+    const asked = parameters && askedIn(parameters, documentsFor(parts.documents, admitted))
     const yoga = admitted.project === null ? operators : tenants
-    await yoga.handle(request, response, context)
+    if (asked === undefined) {
+      toll.takeForReading(place, parameters?.['query'])
+      await yoga.handle(request, response, door.context(admitted))
+      return
+    }
+    const cost = toll.take(place, asked.cost)
+    const mediaType = directly(request, asked)
+    if (mediaType !== undefined) {
+      const context = door.context(admitted)
+      return answerDirectly(asked, { context, cost }, { response, mediaType }, logger)
+    }
+    if (asked.operation.operation !== 'subscription') {
+      await yoga.handle(request, response, door.context(admitted))
+      return
+    }
+    const { guard, permissions, close } = streams.open({ place, credentials, admitted })
+    response.once('close', close)
+    const context = door.context({ ...admitted, permissions })
+    await yoga.handle(request, response, { ...context, guard })
   }
 
   return (request: IncomingMessage, response: ServerResponse): void => {
@@ -52,8 +85,33 @@ export function httpHandler(parts: Parts) {
   }
 }
 
+/** What is asked for, as the client sent it; undefined where it can't be read. The general way finds it in the request. */
+async function parametersOf(
+  request: IncomingMessage,
+  persisted: PersistedDocuments,
+): Promise<Parameters | undefined> {
+  if (request.method === 'POST') {
+    const body = persisted.resolve(await readBody(request))
+    if (typeof body['query'] !== 'string') throw badUserInput('The body has no query.', 400)
+    Object.assign(request, { body })
+    return body
+  }
+  const given = request.method === 'GET' ? parametersIn(request) : undefined
+  if (given === undefined) return undefined
+  const parameters = persisted.resolve(given)
+  if (parameters !== given) {
+    const texts = Object.entries(parameters).map(([name, value]): [string, string] => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ])
+    const [path] = (request.url ?? '').split('?')
+    request.url = `${path}?${new URLSearchParams(texts)}`
+  }
+  return parameters
+}
+
 function yogaOver(documents: Documents, logger: Logger) {
-  return createYoga<Context>({
+  return createYoga<Served>({
     schema: documents.schema,
     plugins: [remembering(documents), presenting(logger)],
     // All of these are ours, see above.
@@ -70,29 +128,17 @@ function yogaOver(documents: Documents, logger: Logger) {
   })
 }
 
-async function queryIn(request: IncomingMessage) {
-  const body = await readBody(request)
-  if (typeof body['query'] !== 'string') {
-    throw new GraphQLError('The body has no query.', {
-      extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } },
-    })
-  }
-  return body
-}
-
 /** Answers what never became an operation. */
 function refuse(error: GraphQLError, request: IncomingMessage, response: ServerResponse): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
-  const { http } = error.extensions
-  const status =
-    typeof http === 'object' && http !== null && 'status' in http ? Number(http.status) : 500
+  const { status, headers } = forHttp(error)
   // What is left of a body that wasn't read would be taken for the next request.
   if (!request.complete) response.setHeader('connection', 'close')
   response
-    .writeHead(status, { 'content-type': 'application/json; charset=utf-8' })
+    .writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers })
     .end(JSON.stringify({ errors: [toJson(error)] }))
 }
 
@@ -111,11 +157,11 @@ function remembering(documents: Documents): Plugin {
 }
 
 /** Whatever the answer is and wherever it comes from: its errors are those that clients may see. */
-function presenting(logger: Logger): Plugin {
+function presenting(logger: Logger): Plugin<object, Served> {
   return {
-    onResultProcess({ result, setResult }) {
+    onResultProcess({ result, setResult, serverContext: { guard } }) {
       if (isAsyncIterable(result)) {
-        setResult(mapped(result, (one) => presented(one, logger)))
+        setResult(mapped(guard?.(result) ?? result, (one) => presented(one, logger)))
       } else if (!Array.isArray(result)) {
         const shown = presented(result, logger)
         if (shown !== result) setResult(shown)

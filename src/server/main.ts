@@ -38,6 +38,9 @@ export async function runApi(
       host: environment.host ?? '0.0.0.0',
       port: environment.port,
       corsOrigins: environment.corsOrigins,
+      trustedProxies: environment.trustedProxies,
+      introspection: environment.introspection,
+      persistedDocuments: environment.persistedDocuments,
       logger,
     })
     logger.info({ url: server.url }, 'the API listens')

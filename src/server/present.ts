@@ -73,3 +73,16 @@ export function toJson(error: GraphQLError): GraphQLFormattedError {
   const { http, ...extensions } = error.extensions
   return { ...error.toJSON(), extensions }
 }
+
+/** What only HTTP has a use for. */
+export function forHttp({ extensions: { http } }: GraphQLError): {
+  status: number
+  headers: Record<string, string>
+} {
+  const given = typeof http === 'object' && http !== null ? http : {}
+  const headers = 'headers' in given ? given.headers : undefined
+  return {
+    status: 'status' in given ? Number(given.status) : 500,
+    headers: typeof headers === 'object' && headers !== null ? { ...headers } : {},
+  }
+}

@@ -10,12 +10,19 @@ import type { Identify } from './caller.ts'
 import { Cors } from './cors.ts'
 import { Documents } from './documents.ts'
 import { httpHandler } from './http.ts'
+import { clientAddressBehind } from './limits/clientAddress.ts'
+import { LIMITS, type Limits } from './limits/limits.ts'
+import { Toll } from './limits/toll.ts'
+import { PersistedDocuments } from './persisted.ts'
 import { operatorSchema, schema } from './schema.ts'
 import { Door } from './scope.ts'
+import { Streams } from './streams.ts'
 import { websocketHandler } from './websocket.ts'
 
 /** Longer than the idle timeout of the usual proxies (60 s), or they meet closed connections. */
 const KEEP_ALIVE = 65_000
+/** A request has to have arrived within this time, in milliseconds: bodies are 1 MiB at most. */
+const SENDING = 60_000
 /** What answers are still under way have this long to end when the server closes, in milliseconds. */
 const GRACE = 1_000
 
@@ -29,6 +36,13 @@ export type ServerOptions = {
   identify: Identify
   /** Origins of pages that may call; none by default. */
   corsOrigins?: readonly string[]
+  /** Proxies whose word on the client's address is taken; none by default. */
+  trustedProxies?: readonly string[]
+  limits?: Limits
+  /** Whether the schema may be asked about itself; it may. */
+  introspection?: boolean
+  /** A file of documents that clients may name. */
+  persistedDocuments?: string | undefined
   logger?: Logger
   clock?: Clock
 }
@@ -56,23 +70,42 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { store, host, port, identify, clock = systemClock } = options
   const logger = options.logger ?? pino()
   const onError = (err: unknown) => logger.error({ err }, 'the log of changes could not be read')
+  const { limits = LIMITS, introspection = true, persistedDocuments } = options
+  const documents = {
+    tenants: new Documents(schema, { limits, introspection }),
+    operators: new Documents(operatorSchema, { limits, introspection }),
+  }
+  const persisted =
+    persistedDocuments === undefined
+      ? new PersistedDocuments()
+      : await PersistedDocuments.read(persistedDocuments, Object.values(documents))
   const log = options.log ?? openEventLog(store, { onError })
+  const door = new Door({ store, log, clock, identify })
   const parts = {
-    door: new Door({ store, log, clock, identify }),
-    documents: { tenants: new Documents(schema), operators: new Documents(operatorSchema) },
+    door,
+    documents,
+    persisted,
     cors: new Cors(options.corsOrigins ?? []),
+    toll: new Toll(limits, () => performance.now()),
+    streams: new Streams({ door, clock, most: limits.streamsPerCaller }),
+    addressOf: clientAddressBehind(options.trustedProxies ?? []),
+    limits,
+    clock,
     logger,
   }
   const handle = httpHandler(parts)
   const websockets = websocketHandler(parts)
-  const streams = new Set<ServerResponse>()
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, (request, response) => {
-    if (request.headers.accept?.includes('text/event-stream')) {
-      streams.add(response)
-      response.once('close', () => streams.delete(response))
-    }
-    handle(request, response)
-  })
+  const open = new Set<ServerResponse>()
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE, requestTimeout: SENDING },
+    (request, response) => {
+      if (request.headers.accept?.includes('text/event-stream')) {
+        open.add(response)
+        response.once('close', () => open.delete(response))
+      }
+      handle(request, response)
+    },
+  )
   server.on('upgrade', websockets.upgrade)
   try {
     await listen(server, host, port)
@@ -88,7 +121,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     async close() {
       const closed = new Promise((resolve) => server.close(resolve))
       // A stream that is cut, not completed, is one that clients take up again elsewhere.
-      for (const response of streams) response.destroy()
+      for (const response of open) response.destroy()
       server.closeIdleConnections()
       const impatient = setTimeout(() => server.closeAllConnections(), GRACE)
       await websockets.close()

@@ -1,70 +1,107 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ExecutionArgs } from 'graphql'
+import { subscribe } from 'graphql'
 import { useServer } from 'graphql-ws/use/ws'
+import { isAsyncIterable } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import { WebSocketServer } from 'ws'
+import type { Clock } from '../schema/context.ts'
 import type { Code } from '../schema/failures.ts'
+import { Connection, costs, guards } from './connection.ts'
 import type { Cors } from './cors.ts'
-import { type DocumentsByAudience, documentsFor } from './documents.ts'
+import type { DocumentsByAudience } from './documents.ts'
+import type { ClientAddress } from './limits/clientAddress.ts'
+import type { Limits } from './limits/limits.ts'
+import { Places } from './limits/places.ts'
+import type { Toll } from './limits/toll.ts'
+import type { PersistedDocuments } from './persisted.ts'
 import { present, toJson } from './present.ts'
-import { type Admitted, type Door, placeOf } from './scope.ts'
+import { type Door, placeOf } from './scope.ts'
+import type { Streams } from './streams.ts'
 
 /** A query is far smaller; variables with 64 backends fit many times. */
 const LARGEST_MESSAGE = 1_048_576
-/** Clients of the protocol give up on these and don't connect again. */
+/** By the protocol, and by the same pattern where it has none. */
 const CLOSE_CODES: Partial<Record<Code, number>> = {
   UNAUTHENTICATED: 4401,
   FORBIDDEN: 4403,
   NOT_FOUND: 4404,
+  TOO_MANY_REQUESTS: 4429,
+}
+/** RFC 6455's registry: clients connect again later. */
+const TRY_AGAIN = 1013
+/** Bytes of a reason, RFC 6455, 5.5. */
+const LONGEST_REASON = 123
+
+type Parts = {
+  door: Door
+  documents: DocumentsByAudience
+  persisted: PersistedDocuments
+  cors: Cors
+  toll: Toll
+  streams: Streams
+  addressOf: ClientAddress
+  limits: Limits
+  clock: Clock
+  logger: Logger
 }
 
-type Parts = { door: Door; documents: DocumentsByAudience; cors: Cors; logger: Logger }
-
 /** GraphQL over websockets, as graphql-ws speaks it, at the same paths as over HTTP. */
-export function websocketHandler({ door, documents, cors, logger }: Parts) {
+export function websocketHandler(parts: Parts) {
+  const { cors, limits, addressOf, logger } = parts
   const server = new WebSocketServer({ noServer: true, maxPayload: LARGEST_MESSAGE })
-  const admissions = new WeakMap<IncomingMessage, Admitted>()
+  const places = new Places(limits.socketsPerCaller)
+  const waiting = new Places(limits.waitingPerAddress)
+  const connections = new WeakMap<IncomingMessage, Connection>()
+  const connectionOf = (request: IncomingMessage): Connection => {
+    const connection = connections.get(request)
+    if (connection === undefined) throw new Error('a socket that was never upgraded')
+    return connection
+  }
   const sockets = useServer(
     {
+      // Of what went wrong here, clients are told nothing.
+      isProd: true,
       onConnect: async ({ connectionParams, extra: { request, socket } }) => {
-        const given = connectionParams?.['authorization'] ?? connectionParams?.['Authorization']
-        const headers =
-          typeof given === 'string' ? { ...request.headers, authorization: given } : request.headers
-        const { remoteAddress } = request.socket
+        const close = (error: unknown) => {
+          const shown = present(error, logger)
+          const code = CLOSE_CODES[shown.extensions['code'] as Code] ?? TRY_AGAIN
+          socket.close(code, Buffer.from(shown.message).subarray(0, LONGEST_REASON).toString())
+        }
         try {
-          const place = placeOf(request.url ?? '') ?? ''
-          admissions.set(request, await door.admit(place, { headers, remoteAddress }))
+          await connectionOf(request).admit(connectionParams ?? {}, { places, close })
           return true
         } catch (error) {
-          const shown = present(error, logger)
-          const code = CLOSE_CODES[shown.extensions['code'] as Code] ?? 4500
-          socket.close(code, shown.message.slice(0, 120))
+          close(error)
           return false
         }
       },
-      onSubscribe: ({ extra: { request } }, _id, { query, variables, operationName }) => {
-        const admitted = admissions.get(request)
-        if (admitted === undefined) throw new Error('an operation before its connection')
-        const known = documentsFor(documents, admitted)
-        const { document, errors } = known.check(query)
-        if (document === undefined || errors.length > 0) return errors
-        const args: ExecutionArgs = {
-          schema: known.schema,
-          document,
-          contextValue: door.context(admitted),
-          variableValues: variables ?? null,
-          operationName: operationName ?? null,
+      onSubscribe: ({ extra: { request } }, id, payload) => {
+        try {
+          return connectionOf(request).begin(id, payload)
+        } catch (error) {
+          return [present(error, logger)]
         }
-        return args
       },
-      onNext: (_context, _id, _payload, _args, { data, errors }) => {
-        if (errors === undefined) return undefined
-        const shown = errors.map((error) => toJson(present(error, logger)))
-        return data === undefined ? { errors: shown } : { data, errors: shown }
+      subscribe: async (args) => {
+        const result = await subscribe(args)
+        const guard = guards.get(args)
+        return isAsyncIterable(result) && guard !== undefined ? guard(result) : result
+      },
+      onNext: (_context, _id, _payload, args, { data, errors }) => {
+        const cost = costs.get(args)
+        const extensions = cost === undefined ? {} : { extensions: { cost } }
+        const shown = errors?.map((error) => toJson(present(error, logger)))
+        return {
+          ...(data === undefined ? {} : { data }),
+          ...(shown === undefined ? {} : { errors: shown }),
+          ...extensions,
+        }
       },
       onError: (_context, _id, _payload, errors) =>
         errors.map((error) => toJson(present(error, logger))),
+      onComplete: ({ extra: { request } }, id) => connectionOf(request).end(id),
+      onClose: ({ extra: { request } }) => connectionOf(request).close(),
     },
     server,
   )
@@ -75,6 +112,12 @@ export function websocketHandler({ door, documents, cors, logger }: Parts) {
         socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`)
       if (placeOf(request.url ?? '') === null) return void refuse('404 Not Found')
       if (!cors.mayConnect(request)) return void refuse('403 Forbidden')
+      const address = addressOf(request)
+      const free = waiting.take(address ?? '')
+      if (free === null) return void refuse('429 Too Many Requests')
+      // Also where the handshake fails.
+      socket.once('close', free)
+      connections.set(request, new Connection(parts, { request, address, free }))
       server.handleUpgrade(request, socket, head, (opened) =>
         server.emit('connection', opened, request),
       )

@@ -6,10 +6,10 @@ import { registerCluster } from '../../src/domain/operators/clusters.ts'
 import { createAddressPool } from '../../src/domain/operators/pools.ts'
 import { setProjectRelease } from '../../src/domain/operators/projects.ts'
 import { createRegion } from '../../src/domain/operators/regions.ts'
-import type { Clock, Permission } from '../../src/schema/context.ts'
+import type { Permission } from '../../src/schema/context.ts'
 import { globalId } from '../../src/schema/ids.ts'
 import { type Caller, EDITOR, type Identify, permissionIds } from '../../src/server/caller.ts'
-import { type RunningServer, startServer } from '../../src/server/server.ts'
+import { type RunningServer, type ServerOptions, startServer } from '../../src/server/server.ts'
 import { useDatabase } from '../support/database.ts'
 
 export type Answer = {
@@ -20,7 +20,11 @@ export type Answer = {
 /** What GraphQL answers; text that isn't JSON is an answer without either. */
 export type Body = {
   data?: Record<string, unknown> | null
-  errors?: { message: string; extensions: { code: string; requestId?: string } }[]
+  errors?: {
+    message: string
+    extensions: { code: string; requestId?: string; limit?: string }
+  }[]
+  extensions?: { cost?: { requested: number; available: number } }
 }
 
 const editor = permissionIds(EDITOR)
@@ -46,7 +50,7 @@ const identify: Identify = ({ headers }) =>
  * A running API over a database of its own, with projects `alpha` and `beta`, one region and a VPC
  * with four endpoints for each. There are no workers: nothing ever comes into effect by itself.
  */
-export function useService(options: { clock?: Clock; corsOrigins?: string[] } = {}) {
+export function useService(options: Partial<Omit<ServerOptions, 'store'>> = {}) {
   const database = useDatabase()
   let store: Store | undefined
   let server: RunningServer | undefined

@@ -47,7 +47,7 @@ test('queries and mutations are answered too, with errors by the same codes', as
     connectionParams: { Authorization: 'Bearer alice' },
   })
   const run = async (query: string) => (await client.iterate({ query }).next()).value
-  expect(await run('{ caller { subject } }')).toEqual({ data: { caller: { subject: 'alice' } } })
+  expect((await run('{ caller { subject } }')).data).toEqual({ caller: { subject: 'alice' } })
   const { errors } = await run('{ loadBalancers(first: 101) { totalCount } }')
   expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }])
   await expect(run('{ nothing }')).rejects.toMatchObject([

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest'
+import { useInstallation } from '../support/installation.ts'
+import {
+  accepted,
+  BIND,
+  CREATE,
+  createLoadBalancer,
+  inputOf,
+  type LoadBalancer,
+  RESERVE,
+  type Refusal,
+  type Reservation,
+  SET_BACKENDS,
+  SHOW,
+  SHOW_RESERVATION,
+  UPDATE,
+} from './operations.ts'
+
+const installation = useInstallation({ workers: false })
+
+const reserve = async (name: string) => {
+  const input = { name, region: 'us-west-1' }
+  return (await accepted<{ reservation: Reservation }>(installation.api, RESERVE, input))
+    .reservation
+}
+const kinds = (answers: { __typename: string }[]) =>
+  answers.map(({ __typename }) => __typename).sort()
+
+describe('callers at the same time', () => {
+  it('who change rivals on one port all succeed, without a deadlock', async () => {
+    const addresses = installation.addresses('us-east-1')
+    const lbs = await Promise.all(
+      ['x', 'y', 'z'].map((name) =>
+        createLoadBalancer(installation, {
+          name: `rival-${name}`,
+          protocol: { tcp: { port: 90 } },
+        }),
+      ),
+    )
+    const before = await deadlocks()
+    for (let round = 0; round < 5; round += 1) {
+      await Promise.all(
+        lbs.map(({ id }) =>
+          accepted(installation.api, SET_BACKENDS, {
+            loadBalancer: id,
+            backends: addresses.slice(round % 2).map((address) => ({ address })),
+          }),
+        ),
+      )
+    }
+    expect(await deadlocks()).toBe(before)
+  })
+
+  it('who bind to one VPC get no further than its limit', async () => {
+    const { store } = installation
+    const region = await store.prisma.region.findUniqueOrThrow({ where: { code: 'us-west-1' } })
+    const lbs = await Promise.all(
+      [1, 2, 3, 4].map((name) =>
+        createLoadBalancer(installation, { name: `bound-${name}`, region: 'us-west-1' }),
+      ),
+    )
+    const reservations = await Promise.all([1, 2, 3, 4].map((name) => reserve(`limited-${name}`)))
+    const key = {
+      project: 'demo',
+      resource: 'networking.datumapis.com/rulespervpc',
+      regionId: region.id,
+    }
+    await store.prisma.quota.create({ data: { ...key, limit: 5 } })
+    const answers = await Promise.all(
+      lbs.map(({ id }, index) =>
+        installation.api.get<Refusal>(BIND, {
+          input: { loadBalancer: id, reservation: reservations[index]?.id },
+        }),
+      ),
+    )
+    await store.prisma.quota.delete({ where: { project_resource_regionId: key } })
+    expect(kinds(answers)).toEqual([
+      'BindIPv4ReservationPayload',
+      'QuotaExceeded',
+      'QuotaExceeded',
+      'QuotaExceeded',
+    ])
+  })
+
+  it('who bind one reservation leave it with one of them', async () => {
+    const reservation = await reserve('wanted')
+    const lbs = await Promise.all(
+      [1, 2, 3, 4, 5, 6].map((name) =>
+        createLoadBalancer(installation, { name: `wants-${name}`, region: 'us-west-1' }),
+      ),
+    )
+    const answers = await Promise.all(
+      lbs.map(({ id }) =>
+        installation.api.get<Refusal>(BIND, {
+          input: { loadBalancer: id, reservation: reservation.id },
+        }),
+      ),
+    )
+    expect(kinds(answers)).toEqual([
+      'BindIPv4ReservationPayload',
+      ...Array.from({ length: 5 }, () => 'ReservationInUse'),
+    ])
+    const now = await installation.api.get<Reservation>(SHOW_RESERVATION, { id: reservation.id })
+    expect(now.bindings).toHaveLength(1)
+    const holder = await installation.api.get<LoadBalancer>(SHOW, {
+      id: now.bindings[0]?.loadBalancer.id,
+    })
+    expect(holder.addresses.map(({ address }) => address)).toContain(reservation.address)
+  })
+
+  it('who create and rename to one name leave it to one of them', async () => {
+    const others = await Promise.all(
+      [1, 2, 3].map((name) => createLoadBalancer(installation, { name: `renamed-${name}` })),
+    )
+    const answers = await Promise.all([
+      ...others.map(({ id }) =>
+        installation.api.get<Refusal>(UPDATE, { input: { id, name: 'the-name' } }),
+      ),
+      ...[1, 2, 3].map(() =>
+        installation.api.get<Refusal>(CREATE, {
+          input: inputOf(installation, { name: 'the-name' }),
+        }),
+      ),
+    ])
+    expect(kinds(answers).filter((kind) => kind === 'NameTaken')).toHaveLength(5)
+  })
+})
+
+describe('rubbish', () => {
+  it.each([
+    ['U+0000', 'a\u0000b'],
+    ['half of a surrogate pair', 'a\ud800b'],
+  ])("with %s is refused wherever it stands, and is nobody's fault", async (_, text) => {
+    const refusal = await installation.api.get<Refusal>(CREATE, {
+      input: inputOf(installation, {
+        name: 'fine',
+        displayName: text,
+        labels: [{ key: 'k', value: text }],
+      }),
+    })
+    expect(refusal.issues?.map(({ path }) => path.join('.'))).toEqual(
+      expect.arrayContaining(['displayName', 'labels.0.value']),
+    )
+    expect(
+      await installation.api.get<Refusal>(CREATE, {
+        input: inputOf(installation, { name: 'fine', region: text, vpc: text }),
+      }),
+    ).toMatchObject({ __typename: 'NotFound' })
+    const query = `query ($text: String) { loadBalancers(filter: { nameContains: $text }) { totalCount } }`
+    const { errors } = await installation.api.ask(query, { text })
+    expect(errors?.[0]?.extensions?.code).toBe('BAD_USER_INPUT')
+  })
+
+  it('as a cursor, or one of another order, is the end of a list', async () => {
+    await createLoadBalancer(installation, { name: 'paged' })
+    const query = `query ($after: String, $orderBy: LoadBalancerOrder) {
+      loadBalancers(first: 1, after: $after, orderBy: $orderBy) { nodes { id } pageInfo { endCursor } } }`
+    const byName = await installation.api.get<{ pageInfo: { endCursor: string } }>(query, {
+      orderBy: { field: 'NAME' },
+    })
+    const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const id = crypto.randomUUID()
+    for (const after of [
+      byName.pageInfo.endCursor,
+      'rubbish',
+      '',
+      made({}),
+      made(['lb.created_at', 'yesterday', id]),
+      made(['lb.created_at', '2026-13-41 99:00:00+00', id]),
+      made(['lb.created_at', 'a\u0000', 'b']),
+    ]) {
+      const page = await installation.api.ask(query, { after })
+      expect(page.errors?.[0]?.extensions?.code ?? 'BAD_USER_INPUT').toBe('BAD_USER_INPUT')
+    }
+  })
+})
+
+/** How often PostgreSQL had to break a deadlock in this database; its numbers may lag by a second. */
+async function deadlocks(): Promise<number> {
+  const { rows } = await installation.store.pool.query<{ deadlocks: number }>(
+    'SELECT pg_stat_force_next_flush(), deadlocks FROM pg_stat_database WHERE datname = current_database()',
+  )
+  return rows[0]?.deadlocks ?? -1
+}

@@ -39,7 +39,7 @@ export async function rehearse(
   const rules = ruleChanges(before, after)
   const flows = flowImpacts(before, after, about.loadBalancers)
   const nothing = [changes, addresses, rules].every((list) => list.length === 0)
-  const warnings = nothing ? [UNCHANGED] : warningsOf({ before, after, about, flows })
+  const warnings = nothing ? [UNCHANGED] : warningsOf({ before, after, about })
   return { plan: { addresses, flows, warnings, changes, rules } }
 }
 

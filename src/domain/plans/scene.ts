@@ -5,7 +5,6 @@ import type { Capabilities, Dialect, Wanted } from '../../rules/wanted.ts'
 import type { StoredLoadBalancer } from '../loadBalancers/stored.ts'
 import { type TakenPlacement, toTaken, type WantedRow } from '../placements/wanted.ts'
 import type { Querier } from '../querier.ts'
-import type { FlowImpact } from './plan.ts'
 
 /** What a change is about. */
 export type About = {
@@ -43,7 +42,7 @@ export type ScenePlacement = {
 }
 
 /** What there is to compare. */
-export type Compared = { before: Scene; after: Scene; about: About; flows: FlowImpact[] }
+export type Compared = { before: Scene; after: Scene; about: About }
 
 /** Reads the scene of some load balancers and reservations, as the transaction has it now. */
 export async function readScene(client: Querier, about: Omit<About, 'named'>): Promise<Scene> {

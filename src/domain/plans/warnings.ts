@@ -1,3 +1,5 @@
+import { impactOf } from '../../maglev/impact.ts'
+import { TABLE_SIZE } from '../../maglev/table.ts'
 import type { StoredLoadBalancer } from '../loadBalancers/stored.ts'
 import { backendObstacles } from './backendObstacles.ts'
 import { flowImpacts, tablesOf } from './flows.ts'
@@ -39,11 +41,12 @@ const serviceEnds: Warning = {
 function movingFlows(
   was: StoredLoadBalancer,
   is: StoredLoadBalancer,
-  { before, after, flows }: Compared,
+  { before, after }: Compared,
 ): Warning[] {
-  const pairs = tablesOf(before, after, is.id)
-  const served = pairs.some((pair) => pair.before !== null && pair.after !== null)
-  if (!served) return []
+  const staying = tablesOf(before, after, is.id).filter(
+    (pair) => pair.before !== null && pair.after !== null,
+  )
+  if (staying.length === 0) return []
   const warnings: Warning[] = []
   if (was.port !== is.port) {
     warnings.push({
@@ -67,11 +70,11 @@ function movingFlows(
       path: ['sessionAffinity'],
     })
   }
-  const most = Math.max(0, ...flows.map(({ moved, tableSize }) => moved / tableSize))
+  const most = Math.max(...staying.map((pair) => impactOf(pair.before, pair.after).moved))
   if (most > 0 && was.port === is.port) {
     warnings.push({
       code: 'FLOWS_MOVE',
-      message: `${percent(most)} of all clients' connections go to another backend. Open ones among them are cut: no table of connections is kept.`,
+      message: `${percent(most / TABLE_SIZE)} of all clients' connections go to another backend. Open ones among them are cut: no table of connections is kept.`,
       path: [],
     })
   }

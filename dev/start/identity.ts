@@ -1,12 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Caller, EDITOR, type Identify, permissionIds } from '../../src/server/caller.ts'
+import {
+  ANYWHERE,
+  type Caller,
+  EDITOR,
+  type Identify,
+  OPERATOR,
+  permissionIds,
+} from '../../src/server/caller.ts'
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})$/
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']
 
 /**
- * Takes whoever calls from this machine without a token for the demo's user. Not so what only looks
+ * Takes whoever calls from this machine without a token for the demo's user: editor of the projects, and
+ * operator. Not so what only looks
  * local: what a proxy passed on, a name that was bent to 127.0.0.1, a page of somebody else's in the
  * browser (pages may open websockets anywhere).
  */
@@ -16,7 +24,10 @@ export function identifyLoopback(projects: readonly string[]): Identify {
     subject: 'demo',
     email: 'demo@example.com',
     actor: { kind: 'USER', name: 'demo' },
-    projects: new Map(projects.map((name) => [name, editor])),
+    projects: new Map([
+      ...projects.map((name) => [name, editor] as const),
+      [ANYWHERE, permissionIds(OPERATOR)],
+    ]),
   }
   return ({ headers, remoteAddress }) => {
     const local = remoteAddress !== undefined && LOOPBACK.test(remoteAddress)

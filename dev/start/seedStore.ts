@@ -3,7 +3,7 @@ import { registerCluster } from '../../src/domain/operators/clusters.ts'
 import { createAddressPool } from '../../src/domain/operators/pools.ts'
 import { setProjectRelease } from '../../src/domain/operators/projects.ts'
 import { createRegion } from '../../src/domain/operators/regions.ts'
-import { NameTaken, type Refusal, Refused } from '../../src/domain/refusals.ts'
+import { NameTaken, PoolOverlap, type Refusal } from '../../src/domain/refusals.ts'
 import type { ClusterLayout, ProjectLayout } from '../fleet/layout.ts'
 
 const REGIONS = [
@@ -63,7 +63,6 @@ export async function seedStore(
 
 /** A thing that is there already is no failure; any other refusal is one of this seed. */
 function accept(answer: object | Refusal): void {
-  if (answer instanceof NameTaken) return
-  if (answer instanceof Refused && answer.code === 'POOL_OVERLAP') return
+  if (answer instanceof NameTaken || answer instanceof PoolOverlap) return
   if ('message' in answer) throw new Error(`the demo can't be set up: ${answer.message}`)
 }

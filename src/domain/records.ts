@@ -96,7 +96,14 @@ export type RegionRecord = {
 }
 
 export type VpcRecord = { id: string; name: string; project: string | null }
-export type EndpointRecord = { address: string; region: RegionRecord; name: string }
+export type EndpointRecord = {
+  address: string
+  region: RegionRecord
+  name: string
+  /** The cluster's name. */
+  cluster: string
+  node: string
+}
 
 export type IPv4ReservationState = 'RESERVED' | 'BINDING' | 'BOUND' | 'UNBINDING'
 export type IPv4BindingState = 'WAITING' | 'BINDING' | 'BOUND' | 'UNBINDING'

@@ -77,9 +77,10 @@ type EndpointSelection = {
 /** An address of a VPC that several attachments or clusters report is one endpoint: the first seen. */
 const ENDPOINTS = `(
   SELECT DISTINCT ON (endpoint.vpc_id, endpoint.address) endpoint.vpc_id, endpoint.address,
-    endpoint.attachment_name AS name, cluster.region_id, endpoint.cluster_id AS id
+    endpoint.attachment_name AS name, cluster.region_id, endpoint.cluster_id AS id,
+    cluster.name AS cluster, endpoint.node
   FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
-  WHERE endpoint.vpc_id = (SELECT id FROM vpc WHERE id = $1::uuid)
+  WHERE endpoint.vpc_id = (SELECT id FROM vpc WHERE id = $1::uuid) AND cluster.forgotten_at IS NULL
   ORDER BY endpoint.vpc_id, endpoint.address, endpoint.seen_at, endpoint.attachment_uid) endpoint`
 
 /** One page of the addresses known to live in a VPC, in the order of addresses. */
@@ -87,20 +88,21 @@ export async function listEndpoints(
   store: Store,
   selection: EndpointSelection & { page: PageRequest },
 ): Promise<Page<EndpointRecord>> {
-  const page = await readPage<{ address: string; name: string; regionId: string }>(
+  const page = await readPage<Omit<EndpointRecord, 'region'> & { regionId: string }>(
     store.pool,
     {
       from: ENDPOINTS,
-      item: `json_build_object('address', host(endpoint.address), 'name', endpoint.name, 'regionId', endpoint.region_id)`,
+      item: `json_build_object('address', host(endpoint.address), 'name', endpoint.name, 'regionId', endpoint.region_id,
+        'cluster', endpoint.cluster, 'node', endpoint.node)`,
       id: 'endpoint.id',
       order: { sql: 'endpoint.address', type: 'inet', descending: false },
       conditions: endpointConditions(selection),
     },
     selection.page,
   )
-  const items = page.items.map(async ({ cursor, item }) => ({
+  const items = page.items.map(async ({ cursor, item: { regionId, ...item } }) => ({
     cursor,
-    item: { address: item.address, name: item.name, region: await regionOf(store, item.regionId) },
+    item: { ...item, region: await regionOf(store, regionId) },
   }))
   return { ...page, items: await Promise.all(items) }
 }

@@ -66,3 +66,12 @@ const numberOf = ({ prefix }: Prefix): bigint =>
     .parse(prefix.slice(0, prefix.indexOf('/')))
     .toByteArray()
     .reduce((number, byte) => (number << 8n) | BigInt(byte), 0n)
+
+/**
+ * What has to be added to the numbers of a pool's blocks (of `/length`) when its prefix becomes
+ * another one that shares addresses with it.
+ */
+export function renumbered(before: Prefix, after: Prefix, length: number): bigint {
+  const bits = before.family === 'IPV4' ? 32 : 128
+  return (numberOf(before) - numberOf(after)) >> BigInt(bits - length)
+}

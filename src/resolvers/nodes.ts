@@ -5,6 +5,7 @@ import { decodeId } from '../schema/ids.ts'
 import { Node } from '../schema/node.ts'
 import { LARGEST_PAGE } from '../schema/pages.ts'
 import type { NodeShape } from '../schema/shapes.ts'
+import { readOperatorsNode } from './operators/nodes.ts'
 
 builder.queryFields((t) => ({
   node: t.field({
@@ -57,5 +58,9 @@ async function readNode(context: Context, id: string): Promise<NodeShape | null>
     case 'ChangeEvent':
       requirePermission(context, 'loadbalancers.list', 'ipv4reservations.list')
       return loaders.events.load(named.uuid)
+    case 'Cluster':
+    case 'AddressPool':
+      // Tenants don't know that there are such things.
+      return context.project === null ? readOperatorsNode(context, named.type, named.uuid) : null
   }
 }

@@ -35,10 +35,14 @@ export type Permission =
   | `${'regions' | 'clusters' | 'addresspools' | 'quotas' | 'projects'}.${OperatorsVerb}`
   | 'reachability.report'
 
+const TENANTS_CHANGES = /^(?:loadbalancers|ipv4reservations)\.(?:create|update|delete|use)$/
+
 /** Refuses callers who may not do this in the project of the request. */
 export function requirePermission(context: Context, ...needed: Permission[]): void {
   const { project, permissions } = context
   for (const permission of needed) {
+    // Wherever a change of a tenant is asked for without a project, it can't be made by anybody.
+    if (project === null && TENANTS_CHANGES.test(permission)) projectOf(context)
     if (permissions.has(permission)) continue
     const where = project === null ? 'everywhere' : `in project "${project}"`
     throw forbidden(`You need ${SERVICE}/${permission} ${where}.`)

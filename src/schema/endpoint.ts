@@ -1,4 +1,5 @@
 import type { EndpointRecord } from '../domain/records.ts'
+import { FOR_OPERATORS } from './audience.ts'
 import { builder } from './builder.ts'
 import { Region } from './region.ts'
 
@@ -11,6 +12,14 @@ Endpoint.implement({
     region: t.expose('region', { type: Region, description: 'The region that it lives in.' }),
     name: t.exposeString('name', {
       description: 'The name of the network interface that carries it.',
+    }),
+    cluster: t.exposeString('cluster', {
+      description: 'The name of the cluster that it lives in.',
+      extensions: FOR_OPERATORS,
+    }),
+    node: t.exposeString('node', {
+      description: 'The node that it lives on.',
+      extensions: FOR_OPERATORS,
     }),
   }),
 })

@@ -5,6 +5,7 @@
 import type { ValidationIssue as Issue } from '../domain/input.ts'
 import * as refusals from '../domain/refusals.ts'
 import { AddressFamily } from './addressFamily.ts'
+import { FOR_OPERATORS } from './audience.ts'
 import { builder } from './builder.ts'
 import { globalId } from './ids.ts'
 
@@ -162,6 +163,50 @@ export const PoolExhausted = shown(refusals.PoolExhausted).implement({
       type: AddressFamily,
       description: 'The kind of address that is used up.',
       resolve: ({ family }) => family,
+    }),
+  }),
+})
+
+export const PoolOverlap = shown(refusals.PoolOverlap).implement({
+  description: 'A pool would share addresses with another one: an address belongs to one pool.',
+  extensions: FOR_OPERATORS,
+  interfaces: [UserError],
+  fields: (t) => ({
+    poolName: t.field({
+      type: 'ResourceName',
+      description: 'The name of the other pool.',
+      resolve: ({ poolName }) => poolName,
+    }),
+    prefix: t.field({
+      type: 'IPPrefix',
+      description: 'The prefix of the other pool.',
+      resolve: ({ prefix }) => prefix,
+    }),
+  }),
+})
+
+export const PoolInUse = shown(refusals.PoolInUse).implement({
+  description:
+    'Addresses that would leave the pool are in use, or a cluster may still carry them. Nobody is ever moved.',
+  extensions: FOR_OPERATORS,
+  interfaces: [UserError],
+  fields: (t) => ({
+    holders: t.field({
+      type: ['IPAddress'],
+      description: 'The first of these addresses, at most 10.',
+      resolve: ({ holders }) => holders,
+    }),
+  }),
+})
+
+export const ClusterInUse = shown(refusals.ClusterInUse).implement({
+  description: 'The cluster is not drained: rules of ours may still be there.',
+  extensions: FOR_OPERATORS,
+  interfaces: [UserError],
+  fields: (t) => ({
+    rules: t.int({
+      description: 'How many rules may be left there.',
+      resolve: ({ rules }) => rules,
     }),
   }),
 })

@@ -10,6 +10,8 @@ export type NodeType =
   | 'Vpc'
   | 'Region'
   | 'ChangeEvent'
+  | 'Cluster'
+  | 'AddressPool'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Longer than any id of ours. */
@@ -62,6 +64,8 @@ function isNodeType(type: string | undefined): type is Exclude<NodeType, 'Backen
     case 'Vpc':
     case 'Region':
     case 'ChangeEvent':
+    case 'Cluster':
+    case 'AddressPool':
       return true
     default:
       return false

@@ -1,5 +1,6 @@
 import type { ReservationRecord } from '../domain/records.ts'
 import type { ReservationFilter as Chosen } from '../domain/reservations/read.ts'
+import { FOR_OPERATORS } from './audience.ts'
 import { builder } from './builder.ts'
 import { IPv4ReservationState } from './ipv4Reservation.ts'
 import { LabelFilter } from './label.ts'
@@ -19,6 +20,10 @@ export const IPv4ReservationFilter = builder.inputType('IPv4ReservationFilter', 
       type: [LabelFilter],
       description: 'Its labels match every one of these.',
     }),
+    project: t.stringList({
+      description: 'It belongs to one of these projects.',
+      extensions: FOR_OPERATORS,
+    }),
   }),
 })
 
@@ -36,10 +41,11 @@ export function ipv4ReservationFilter(filter: Given): Chosen {
 
 /** Whether a reservation is one that the filter chooses: the same as the store's own condition. */
 export function matchesReservation(filter: Chosen, record: ReservationRecord): boolean {
-  const { ids, nameContains, region, address, state, bound, labels } = filter
+  const { ids, nameContains, region, address, state, bound, labels, project } = filter
   return (
     among(ids, record.id) &&
     (nameContains == null || record.name.includes(nameContains)) &&
+    among(project, record.project) &&
     among(region, record.region.code) &&
     (address == null || record.address === address) &&
     among(state, record.state) &&

@@ -1,5 +1,6 @@
 import type { LoadBalancerFilter as Chosen } from '../domain/loadBalancers/list.ts'
 import type { Label, LoadBalancerRecord } from '../domain/records.ts'
+import { FOR_OPERATORS } from './audience.ts'
 import { builder } from './builder.ts'
 import { uuidOf } from './ids.ts'
 import { LabelFilter } from './label.ts'
@@ -21,6 +22,15 @@ export const LoadBalancerFilter = builder.inputType('LoadBalancerFilter', {
     labels: t.field({
       type: [LabelFilter],
       description: 'Its labels match every one of these.',
+    }),
+    project: t.stringList({
+      description: 'It belongs to one of these projects.',
+      extensions: FOR_OPERATORS,
+    }),
+    cluster: t.field({
+      type: 'ResourceName',
+      description: 'It is placed in the cluster of this name.',
+      extensions: FOR_OPERATORS,
     }),
   }),
 })
@@ -50,12 +60,21 @@ export function labelFilters(
   return labels.map(({ key, values }) => ({ key, values: values ?? null }))
 }
 
-/** Whether a load balancer is one that the filter chooses: the same as the store's own condition. */
-export function matchesLoadBalancer(filter: Chosen, record: LoadBalancerRecord): boolean {
-  const { ids, nameContains, region, vpc, phase, address, labels } = filter
+/**
+ * Whether a load balancer is one that the filter chooses: the same as the store's own condition. In which
+ * clusters it is placed isn't told by the record: `placed` does, where the filter asks.
+ */
+export function matchesLoadBalancer(
+  filter: Chosen,
+  record: LoadBalancerRecord,
+  placed: ReadonlySet<string> = new Set(),
+): boolean {
+  const { ids, nameContains, region, vpc, phase, address, labels, project, cluster } = filter
   return (
     among(ids, record.id) &&
     (nameContains == null || record.name.includes(nameContains)) &&
+    among(project, record.project) &&
+    (cluster == null || placed.has(record.id)) &&
     among(region, record.region.code) &&
     among(vpc, record.vpc.id) &&
     among(phase, record.status.phase) &&

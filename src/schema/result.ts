@@ -12,8 +12,14 @@ import { typeOfRefusal } from './errors.ts'
 export function resultUnion<
   Payload extends object,
   Refs extends readonly ObjectRef<BuilderTypes, Refusal>[],
->(name: `${string}Result`, payload: ObjectRef<BuilderTypes, Payload>, errors: Refs) {
+>(
+  name: `${string}Result`,
+  payload: ObjectRef<BuilderTypes, Payload>,
+  errors: Refs,
+  options: { extensions?: Record<string, unknown> } = {},
+) {
   return builder.unionType(name, {
+    ...options,
     description: `What the change came to: ${payload.name} when it was accepted, else why it was refused.`,
     types: [payload, ...errors],
     resolveType: (value) => (value instanceof Refusal ? typeOfRefusal(value) : payload.name),

@@ -1,4 +1,6 @@
 /** What the graph's types stand on, where that isn't a record as the store gives it. */
+import type { ClusterRecord } from '../domain/operators/clusterRecord.ts'
+import type { PoolRecord } from '../domain/operators/poolRecord.ts'
 import type {
   AddressRecord,
   BackendRecord,
@@ -22,6 +24,8 @@ export type NodeShape =
   | VpcShape
   | RegionRecord
   | EventRecord
+  | ClusterRecord
+  | PoolRecord
 
 /** Which type of the graph an object is. */
 export function typeOfNode(shape: NodeShape): NodeType {
@@ -30,5 +34,7 @@ export function typeOfNode(shape: NodeShape): NodeType {
   if ('bindings' in shape) return 'IPv4Reservation'
   if ('cityCode' in shape) return 'Region'
   if ('objectKind' in shape) return 'ChangeEvent'
+  if ('context' in shape) return 'Cluster'
+  if ('coolDownSeconds' in shape) return 'AddressPool'
   return 'Vpc'
 }

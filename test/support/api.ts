@@ -29,8 +29,9 @@ export type Api = {
 /** A subscription is given up after this time (ms): ten times what it should take. */
 const PATIENCE = 20_000
 
-export function apiAt(server: string, project: string): Api {
-  const url = `${server}/projects/${project}/graphql`
+/** `project` null: of operators, about all. */
+export function apiAt(server: string, project: string | null): Api {
+  const url = project === null ? `${server}/graphql` : `${server}/projects/${project}/graphql`
   const ask: Api['ask'] = async (query, variables = {}) => {
     const response = await fetch(url, {
       method: 'POST',

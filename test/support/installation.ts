@@ -14,9 +14,11 @@ import { createRegion } from '../../src/domain/operators/regions.ts'
 import { Refusal } from '../../src/domain/refusals.ts'
 import { globalId } from '../../src/schema/ids.ts'
 import { startServer } from '../../src/server/server.ts'
+import type { Limits } from '../../src/workers/limits.ts'
 import { startWorkers, type Workers } from '../../src/workers/workers.ts'
 import { type Api, apiAt } from './api.ts'
 import { useDatabase } from './database.ts'
+import { type Gatekeeper, guardFleet } from './gatekeeper.ts'
 
 export type Installation = {
   store: Store
@@ -26,11 +28,15 @@ export type Installation = {
   /** By project: `demo` and `other`. */
   api: Api
   other: Api
+  /** Of operators, about all projects. */
+  operators: Api
   /** The global id of a project's VPC. */
   vpc(project?: string): string
   /** Addresses of a project's endpoints in one cluster or region. */
   addresses(where: string, project?: string): string[]
   workers: Workers
+  /** What stands between the workers and a cluster, where the installation is guarded. */
+  gatekeeper(cluster: string): Gatekeeper
   /** Ends the workers (as when their process stops) and starts others. */
   restartWorkers(): Promise<void>
 }
@@ -39,6 +45,10 @@ export type InstallationOptions = Omit<FleetOptions, 'dataDir'> & {
   pools?: CreateAddressPoolInput[]
   /** false: nothing reconciles; the inventory is put in directly. */
   workers?: boolean
+  /** Smaller than in production. */
+  limits?: Partial<Limits>
+  /** Workers reach clusters through gatekeepers, which may answer for them. */
+  guarded?: boolean
 }
 
 const POOLS: CreateAddressPoolInput[] = [
@@ -79,11 +89,15 @@ export function useInstallation(options: InstallationOptions = {}): Installation
     get other() {
       return now().other
     },
+    get operators() {
+      return now().operators
+    },
     get workers() {
       return now().workers
     },
     vpc: (project) => now().vpc(project),
     addresses: (where, project) => now().addresses(where, project),
+    gatekeeper: (cluster) => now().gatekeeper(cluster),
     restartWorkers: () => now().restartWorkers(),
   }
 }
@@ -96,9 +110,17 @@ async function startInstallation(
   const store = openStore({ connectionString: url, maxConnections: 20 })
   const fleet = await startFleet(options)
   await register(store, fleet, options.pools ?? POOLS)
-  const kubeconfig = await Kubeconfig.open(fleet.kubeconfig, { onProblem: raise, pollMs: 0 })
+  const guard = options.guarded ? await guardFleet(fleet) : undefined
+  const file = guard?.kubeconfig ?? fleet.kubeconfig
+  const kubeconfig = await Kubeconfig.open(file, { onProblem: raise, pollMs: 0 })
   const clusters = new Fleet(kubeconfig, { onHandlerError: raise })
-  const begin = () => startWorkers({ store, fleet: clusters, log: logger })
+  const begin = () =>
+    startWorkers({
+      store,
+      fleet: clusters,
+      log: logger,
+      limits: options.limits ?? {},
+    })
   let workers: Workers | undefined
   if (options.workers ?? true) workers = begin()
   else await putInInventory(store, fleet)
@@ -122,6 +144,7 @@ async function startInstallation(
     fleet,
     api: apiAt(server.url, 'demo'),
     other: apiAt(server.url, 'other'),
+    operators: apiAt(server.url, null),
     vpc(project = 'demo') {
       const vpc = vpcs.find((one) => one.project === project)
       if (vpc === undefined) throw new Error(`no VPC of ${project}`)
@@ -135,6 +158,11 @@ async function startInstallation(
       if (workers === undefined) throw new Error('this installation has no workers')
       return workers
     },
+    gatekeeper(cluster) {
+      const gatekeeper = guard?.gatekeepers.get(cluster)
+      if (gatekeeper === undefined) throw new Error(`nothing guards ${cluster}`)
+      return gatekeeper
+    },
     async restartWorkers() {
       await workers?.close()
       workers = begin()
@@ -146,6 +174,7 @@ async function startInstallation(
       await workers?.close()
       await clusters.close()
       kubeconfig.close()
+      await guard?.close()
       await fleet.close()
       await store.close()
     },

@@ -20,6 +20,9 @@ export type LoadBalancerFilter = {
   phase?: Phase[] | null
   address?: string | null
   labels?: LabelFilter[] | null
+  project?: string[] | null
+  /** The name of a cluster in which it is placed. */
+  cluster?: string | null
 }
 export type LoadBalancerOrder = {
   field: 'NAME' | 'CREATED_AT' | 'UPDATED_AT'
@@ -57,9 +60,27 @@ export function countLoadBalancers(store: Store, selection: Selection): Promise<
   return countRows(store.pool, { from: 'load_balancer lb', conditions: conditionsOf(selection) })
 }
 
+/** Which of some load balancers are placed in the cluster of that name. */
+export async function placedIn(store: Store, cluster: string, ids: string[]): Promise<Set<string>> {
+  const { rows } = await store.pool.query<{ id: string }>(
+    `SELECT load_balancer_id AS id FROM placement JOIN cluster ON cluster.id = placement.cluster_id
+     WHERE cluster.name = $1 AND placement.placed AND load_balancer_id = ANY ($2::uuid[])`,
+    [cluster, ids],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
 function conditionsOf({ project, filter }: Selection): Conditions {
   const conditions = new Conditions()
   if (project !== null) conditions.add('lb.project = ?', project)
+  if (filter?.project) conditions.add('lb.project = ANY (?::text[])', filter.project)
+  if (filter?.cluster) {
+    conditions.add(
+      `lb.id IN (SELECT load_balancer_id FROM placement JOIN cluster ON cluster.id = placement.cluster_id
+        WHERE cluster.name = ? AND placement.placed)`,
+      filter.cluster,
+    )
+  }
   if (filter?.ids) conditions.add('lb.id = ANY (?::uuid[])', filter.ids)
   if (filter?.nameContains) conditions.add('lb.name LIKE ?', containing(filter.nameContains))
   if (filter?.region) {

@@ -120,7 +120,12 @@ async function moveBounds(
   if (before === undefined || prefix === undefined) throw new Error(`not a prefix: ${pool.prefix}`)
   const excluded = bounds.excluded.flatMap((text) => read(text) ?? [])
   const { family, length, skip } = pool
-  const plan = planPool({ prefix, allocationPrefixLength: length, skipFirstAndLast: skip, excluded })
+  const plan = planPool({
+    prefix,
+    allocationPrefixLength: length,
+    skipFirstAndLast: skip,
+    excluded,
+  })
   await lockAddresses(client, id)
   const values = [bounds.prefix, bounds.excluded, skip]
   const condition = leaving(family === 'IPV6' ? 'taken.prefix' : 'taken.address')
@@ -211,10 +216,9 @@ async function lockAddresses(client: PoolClient, id: string): Promise<void> {
     'SELECT FROM address_pool_counter WHERE pool_id = $1 ORDER BY stripe FOR UPDATE',
     [id],
   )
-  await client.query(
-    'SELECT FROM ipv4_address WHERE pool_id = $1 ORDER BY address FOR UPDATE',
-    [id],
-  )
+  await client.query('SELECT FROM ipv4_address WHERE pool_id = $1 ORDER BY address FOR UPDATE', [
+    id,
+  ])
 }
 
 /** The first addresses that fulfil a condition and that somebody has, or a cluster may still carry. */

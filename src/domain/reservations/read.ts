@@ -14,6 +14,7 @@ export type ReservationFilter = {
   state?: IPv4ReservationState[] | null
   bound?: boolean | null
   labels?: LabelFilter[] | null
+  project?: string[] | null
 }
 type Selection = { project: string | null; filter?: ReservationFilter | null }
 type Stored = Omit<ReservationRecord, 'region'> & { regionId: string }
@@ -86,6 +87,7 @@ export function countReservations(store: Store, selection: Selection): Promise<n
 function conditionsOf({ project, filter }: Selection): Conditions {
   const conditions = new Conditions()
   if (project !== null) conditions.add('reservation.project = ?', project)
+  if (filter?.project) conditions.add('reservation.project = ANY (?::text[])', filter.project)
   if (filter?.ids) conditions.add('reservation.id = ANY (?::uuid[])', filter.ids)
   if (filter?.nameContains) {
     conditions.add('reservation.name LIKE ?', containing(filter.nameContains))

@@ -1,6 +1,10 @@
 /** The two kinds of objects that can be watched, as `watch` wants them told. */
 import type { Store } from '../../db/client.ts'
-import { type LoadBalancerFilter, listLoadBalancers } from '../../domain/loadBalancers/list.ts'
+import {
+  type LoadBalancerFilter,
+  listLoadBalancers,
+  placedIn,
+} from '../../domain/loadBalancers/list.ts'
 import { readLoadBalancers } from '../../domain/loadBalancers/read.ts'
 import { type StoredLoadBalancer, toRecord } from '../../domain/loadBalancers/stored.ts'
 import type { LoadBalancerRecord, Page, ReservationRecord } from '../../domain/records.ts'
@@ -21,12 +25,17 @@ export function loadBalancers(
   { store, project }: Context,
   filter: LoadBalancerFilter,
 ): Watched<LoadBalancerRecord> {
+  // Those of the records read last: each is matched before more are read.
+  let placed: ReadonlySet<string> = new Set()
   return {
     kind: 'LoadBalancer',
     filtered: Object.keys(filter).length > 0,
-    matches: (record) => matchesLoadBalancer(filter, record),
+    matches: (record) => matchesLoadBalancer(filter, record, placed),
     list: () => allOf((page) => listLoadBalancers(store, { project, filter, page })),
-    read: (ids) => readLoadBalancers(store, { project, ids }),
+    async read(ids) {
+      if (filter.cluster != null) placed = await placedIn(store, filter.cluster, ids)
+      return readLoadBalancers(store, { project, ids })
+    },
     last: (logged) => lastLoadBalancer(store, logged),
   }
 }

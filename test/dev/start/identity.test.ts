@@ -9,10 +9,11 @@ const withHeaders = (headers: Credentials['headers']): Credentials => ({
   headers: { ...local.headers, ...headers },
 })
 
-test('a call from this machine without a token is the demo user, editor of both projects', async () => {
+test('a call from this machine without a token is the demo user, editor of both projects and operator', async () => {
   const caller = await identify(local, 'demo')
-  expect([...(caller?.projects.keys() ?? [])]).toEqual(['demo', 'other'])
+  expect([...(caller?.projects.keys() ?? [])]).toEqual(['demo', 'other', '*'])
   expect(caller?.projects.get('demo')).toContain('networking.datumapis.com/loadbalancers.create')
+  expect(caller?.projects.get('*')).toContain('networking.datumapis.com/clusters.update')
   expect(await identify({ ...local, remoteAddress: '::ffff:127.0.0.1' }, 'demo')).not.toBeNull()
   expect(await identify(withHeaders({ host: 'localhost:4000' }), 'demo')).not.toBeNull()
   expect(await identify(withHeaders({ origin: 'http://127.0.0.1:4000' }), 'demo')).not.toBeNull()

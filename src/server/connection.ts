@@ -88,10 +88,7 @@ export class Connection {
     toll.requireBudget(this.#place)
     const { admitted } = rights
     const { query, variables, operationName, extensions } = payload
-    const parameters = persisted.resolve({
-      ...(query === '' ? {} : { query }),
-      ...{ variables, operationName, extensions },
-    })
+    const parameters = persisted.resolve({ query, variables, operationName, extensions })
     const documents = documentsFor(this.#parts.documents, admitted)
     const asked = askedIn(parameters, documents)
     if (asked === undefined) {

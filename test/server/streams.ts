@@ -8,13 +8,14 @@ export const TRANSPORTS: Transport[] = ['sse', 'ws']
 
 /** One subscription through a client of the transport; `next` awaits the next event of the root field. */
 export function subscribe<T = Record<string, unknown>>(
-  service: Service,
+  service: Pick<Service, 'url'>,
   transport: Transport,
   query: string,
   variables: Record<string, unknown> = {},
   as = 'alice',
+  project = 'alpha',
 ) {
-  const url = service.url()
+  const url = service.url(project)
   const client =
     transport === 'sse'
       ? createSse({ url, headers: { authorization: `Bearer ${as}` }, retryAttempts: 0 })

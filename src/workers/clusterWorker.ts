@@ -193,7 +193,7 @@ export class ClusterWorker {
     this.#lookAgain = false
     try {
       const due = await readDue(this.#store, this.lease.cluster, BATCH)
-      for (const id of due) this.#queue.add(id)
+      for (const id of due) this.#queue.add(id, { ahead: true })
     } catch (error) {
       // The store is away; the next hint or second looks again.
       this.#log.warn({ err: error }, 'what is due could not be read')

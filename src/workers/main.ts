@@ -42,7 +42,8 @@ export async function runWorker(
     onHandlerError: (error) => log.error({ err: error }, 'a follow handler failed'),
   })
   const prober = options.prober ?? new DirectProber()
-  const workers = startWorkers({ store, fleet, log, prober })
+  const eventDays = environment.eventRetentionDays
+  const workers = startWorkers({ store, fleet, log, prober, eventDays })
   return {
     renew: () => workers.renew(),
     async close() {

@@ -3,6 +3,7 @@ import type { Cluster } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { onHint } from '../domain/hints.ts'
 import { healPlacements } from '../domain/placements/derive.ts'
+import { removeOld } from '../domain/retention.ts'
 import { ClusterWorker } from './clusterWorker.ts'
 import { LeaseHolder } from './leaseHolder.ts'
 import type { Limits } from './limits.ts'
@@ -15,6 +16,9 @@ import { Slots } from './probe/slots.ts'
 const RENEW = 3_000
 /** What is due is looked for this often (ms), besides every hint. */
 const POLL = 1_000
+const EVENT_DAYS = 90
+/** What is kept for a while only is removed this often (ms). */
+const REMOVE = 3_600_000
 /** Placements are compared with what they should be this often (ms). */
 const HEAL = 60_000
 /** So many probes may be under way at once, each with a socket. */
@@ -43,6 +47,8 @@ export function startWorkers(options: {
   /** Asks backends whether they are there; the standard one connects from here. */
   prober?: Prober
   limits?: Partial<Limits>
+  /** How long events are kept (90). */
+  eventDays?: number
 }): Workers {
   const { store, fleet, log, owner = `worker-${randomUUID()}` } = options
   const prober = options.prober ?? new DirectProber()
@@ -79,11 +85,22 @@ export function startWorkers(options: {
     }
   }
 
+  const remove = async () => {
+    try {
+      const eventDays = options.eventDays ?? EVENT_DAYS
+      const removed = await removeOld(store, { eventDays, signal: closing.signal })
+      if (removed > 0) log.info({ removed }, 'what was kept long enough was removed')
+    } catch (error) {
+      log.warn({ err: error }, 'old rows could not be removed')
+    }
+  }
+
   onHint(store, closing.signal, lookEverywhere)
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
     setInterval(lookEverywhere, POLL),
     setInterval(() => void heal(), HEAL),
+    setInterval(() => void remove(), REMOVE),
   ]
   void leases.renew()
   return {

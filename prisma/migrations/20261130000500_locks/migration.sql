@@ -36,3 +36,6 @@ CREATE TABLE "worker" (
   "seen_at" TIMESTAMPTZ(3) NOT NULL,
   CONSTRAINT "worker_pkey" PRIMARY KEY ("name")
 );
+
+-- Events of this transaction and of older ones are no longer all there.
+ALTER TABLE "store" ADD COLUMN "removed_up_to" XID8;

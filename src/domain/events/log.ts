@@ -185,9 +185,9 @@ async function checked(store: Store, cursor: string): Promise<Position> {
     name: 'check-cursor',
     text: `
 SELECT $1::xid8 > pg_snapshot_xmax(pg_current_snapshot()) AS beyond,
-  NOT EXISTS (SELECT FROM event) OR (SELECT min(seq) FROM event) = 1
-    OR (SELECT (xid, seq) <= ($1::xid8, $2::bigint) FROM event ORDER BY xid, seq LIMIT 1) AS kept`,
-    values: [position.xid, position.seq],
+  coalesce($1::xid8 > store.removed_up_to, true) AS kept
+FROM store`,
+    values: [position.xid],
   })
   const epoch = await readEpoch(store)
   if (position.epoch !== epoch || rows[0]?.beyond || !rows[0]?.kept) {

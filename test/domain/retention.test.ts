@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openStore, type Store } from '../../src/db/client.ts'
+import { appendEvent, SYSTEM } from '../../src/domain/events/append.ts'
+import { CursorLost, openEventLog } from '../../src/domain/events/log.ts'
+import { removeOld } from '../../src/domain/retention.ts'
+import { useDatabase } from '../support/database.ts'
+
+const database = useDatabase()
+let store: Store
+
+beforeAll(() => {
+  store = openStore({ connectionString: database.url })
+})
+afterAll(() => store.close())
+
+const append = (version: number) =>
+  appendEvent(store.pool, {
+    project: 'demo',
+    objectKind: 'LoadBalancer',
+    objectId: crypto.randomUUID(),
+    version,
+    generation: 1,
+    reason: 'LoadBalancerCreated',
+    message: 'made',
+    actor: SYSTEM,
+  })
+
+describe('the log of changes', () => {
+  it('lets go of what was kept long enough, and says so to whoever stood before it', async () => {
+    const log = openEventLog(store)
+    const signal = AbortSignal.timeout(20_000)
+    const before = await log.head()
+    await append(1)
+    const between = await log.head()
+    await append(2)
+    await store.pool.query(`UPDATE event SET at = at - interval '91 days' WHERE version = 1`)
+    expect(await removeOld(store, { eventDays: 90 })).toBe(1)
+    await expect(log.follow(before, signal)[Symbol.asyncIterator]().next()).rejects.toThrow(
+      CursorLost,
+    )
+    const next = await log.follow(between, signal)[Symbol.asyncIterator]().next()
+    expect(next.value?.events.map(({ version }: { version: number }) => version)).toEqual([2])
+    log.close()
+  })
+
+  it('tells nothing twice and leaves nothing out, though an older transaction commits last', async () => {
+    const log = openEventLog(store)
+    const ended = new AbortController()
+    const head = await log.head()
+    const slow = await store.pool.connect()
+    await slow.query('BEGIN')
+    await slow.query(
+      `SELECT append_event('demo', 'LoadBalancer', gen_random_uuid(), 10, 1, 'X', 'x', 'SYSTEM', 's', '[]', NULL)`,
+    )
+    await append(11)
+    const seen: number[] = []
+    const reading = (async () => {
+      for await (const { events } of log.follow(head, ended.signal)) {
+        seen.push(...events.map(({ version }) => version))
+        if (seen.length === 3) return
+      }
+    })()
+    await append(12)
+    log.hint()
+    await slow.query('COMMIT')
+    slow.release()
+    await reading
+    expect(seen.sort()).toEqual([10, 11, 12])
+    ended.abort()
+    log.close()
+  })
+
+  it('is another one once its epoch was renewed, also to whoever follows it', async () => {
+    const log = openEventLog(store)
+    const iterator = log
+      .follow(await log.head(), AbortSignal.timeout(20_000))
+      [Symbol.asyncIterator]()
+    const next = iterator.next()
+    await store.pool.query('UPDATE store SET log_epoch = gen_random_uuid()')
+    await expect(next).rejects.toThrow(CursorLost)
+    log.close()
+  })
+})

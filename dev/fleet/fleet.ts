@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { ClusterContext } from '../../src/clusters/kubeconfig.ts'
 import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
 import { KubernetesCluster } from '../../src/clusters/kubernetes.ts'
+import type { Dialect } from '../../src/rules/wanted.ts'
 import { type DataPlane, startDataPlane } from '../dataplane/dataPlane.ts'
 import type { Delays } from '../dataplane/gates.ts'
 import { Writer } from '../dataplane/writer.ts'
@@ -41,7 +42,9 @@ export type Endpoint = EndpointLayout & Pick<Listener, 'stop' | 'start'> & { lis
 export type RunningCluster = {
   layout: ClusterLayout
   server: ApiServer
-  dataPlane: DataPlane
+  readonly dataPlane: DataPlane
+  /** Has the cluster's rules in another dialect from now on, and perhaps the data plane with them. */
+  upgrade(dialect: Dialect, steps?: ('schema' | 'data plane')[]): Promise<void>
   /** As an administrator, with the product's own client: for tests to look and to meddle. */
   cluster: KubernetesCluster
   /** Writes under another field manager, statuses too. */
@@ -156,14 +159,16 @@ async function startCluster(options: {
   await seedCluster(writer, options.projects, options.endpoints)
   const cluster = new KubernetesCluster(layout.name, context, { onHandlerError: raise })
   closers.push(() => cluster.close())
-  const dataPlane = await startDataPlane({
-    cluster,
-    context,
-    gateways: gatewaysOf(layout),
-    servesIPv4: layout.servesIPv4,
-    dialect: layout.dialect ?? 'backends',
-    delays: options.delays,
-  })
+  const begin = (dialect: Dialect) =>
+    startDataPlane({
+      cluster,
+      context,
+      gateways: gatewaysOf(layout),
+      servesIPv4: layout.servesIPv4,
+      dialect,
+      delays: options.delays,
+    })
+  let dataPlane = await begin(layout.dialect ?? 'backends')
   closers.push(() => dataPlane.close())
   const endpoints = await Promise.all(
     options.endpoints.map(async (endpoint) => {
@@ -172,7 +177,25 @@ async function startCluster(options: {
       return { ...endpoint, listener: port, stop, start }
     }),
   )
-  return { layout, server, dataPlane, cluster, writer, endpoints }
+  return {
+    layout,
+    server,
+    cluster,
+    writer,
+    endpoints,
+    get dataPlane() {
+      return dataPlane
+    },
+    async upgrade(dialect, steps = ['schema', 'data plane']) {
+      if (steps.includes('schema')) {
+        const crds = await readCrds(dialect === 'selector' ? 'selector/' : '')
+        for (const crd of crds) server.storage.setCrd(crd)
+      }
+      if (!steps.includes('data plane')) return
+      await dataPlane.close()
+      dataPlane = await begin(dialect)
+    },
+  }
 }
 
 async function readCrds(subdirectory: string): Promise<string[]> {

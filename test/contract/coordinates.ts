@@ -46,6 +46,7 @@ export function without(document: DocumentNode, coordinates: ReadonlySet<string>
 function thinned(definition: DefinitionNode, coordinates: ReadonlySet<string>): DefinitionNode {
   switch (definition.kind) {
     case Kind.OBJECT_TYPE_DEFINITION:
+    case Kind.OBJECT_TYPE_EXTENSION:
     case Kind.INTERFACE_TYPE_DEFINITION: {
       const { name, fields = [] } = definition
       return {
@@ -53,7 +54,8 @@ function thinned(definition: DefinitionNode, coordinates: ReadonlySet<string>): 
         fields: fields.filter((field) => !coordinates.has(`${name.value}.${field.name.value}`)),
       }
     }
-    case Kind.INPUT_OBJECT_TYPE_DEFINITION: {
+    case Kind.INPUT_OBJECT_TYPE_DEFINITION:
+    case Kind.INPUT_OBJECT_TYPE_EXTENSION: {
       const { name, fields = [] } = definition
       return {
         ...definition,

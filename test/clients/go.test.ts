@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createRelay, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -24,6 +24,7 @@ type Shown = {
   generation: number
   status: { observedGeneration: number }
 }
+type Watched = { type: string; loadBalancer: { generation: number } | null }
 
 if (!hasGo) process.stderr.write(`skipped: ${WITHOUT_GO}\n`)
 
@@ -136,6 +137,27 @@ describe.skipIf(!hasGo)('the Go client', () => {
     expect(await interrupt()).toBe(0)
   })
 
+  test('a watch that lost its connection goes on where it was', async () => {
+    await east('followed')
+    const way = await breakableWay(endpoint())
+    const { lines, interrupt } = program.start(way.url, ['watch', 'followed', '-o', 'json'])
+    const seen: Watched[] = []
+    const until = async (here: (event: Watched) => boolean) => {
+      for (;;) {
+        const event = JSON.parse((await lines.next()).value ?? 'null') as Watched
+        seen.push(event)
+        if (here(event)) return
+      }
+    }
+    await until(({ type }) => type === 'SYNCED')
+    way.cut()
+    await json('update', 'followed', '--display-name', 'Meanwhile')
+    await until(({ loadBalancer }) => loadBalancer?.generation === 2)
+    // No fresh snapshot was needed.
+    expect(seen.map(({ type }) => type)).not.toContain('RESYNC')
+    expect(await interrupt()).toBe(0)
+  })
+
   test('deletes a load balancer and returns when it is gone', { timeout: 60_000 }, async () => {
     const [address = ''] = installation.addresses('us-east-1')
     const { id, addresses } = await east('gone', '--backend', address, '--wait', '--timeout', '20s')
@@ -188,4 +210,32 @@ async function cutsFirstAnswer(endpoint: string, operation: string) {
   onTestFinished(() => void proxy.close())
   const { port } = proxy.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}${target.pathname}`, answers: () => answers }
+}
+
+/** A way to the server whose connections can be cut. */
+async function breakableWay(endpoint: string) {
+  const target = new URL(endpoint)
+  const open = new Set<Socket>()
+  const relay = createRelay((near) => {
+    const far = connect(Number(target.port), target.hostname)
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(from)
+      from.on('close', () => to.destroy()).on('error', () => to.destroy())
+      from.pipe(to)
+    }
+  })
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
+  const cut = () => {
+    for (const socket of open) socket.destroy()
+    open.clear()
+  }
+  onTestFinished(() => {
+    relay.close()
+    cut()
+  })
+  const { port } = relay.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}${target.pathname}`, cut }
 }

@@ -17,6 +17,7 @@ export type Asked = {
   operation: OperationDefinitionNode
   variables: { readonly [name: string]: unknown } | null
   operationName: string | null
+  hideSuggestions: boolean
   cost: number
 }
 
@@ -33,7 +34,8 @@ export function askedIn(parameters: Parameters, documents: Documents): Asked | u
   const operation = getOperationAST(document, operationName)
   if (operation == null) return undefined
   const cost = costOf(operation, variables)
-  return { schema: documents.schema, document, operation, variables, operationName, cost }
+  const { schema, hideSuggestions } = documents
+  return { schema, document, operation, variables, operationName, hideSuggestions, cost }
 }
 
 /** The parameters in a URL; undefined where they can't be read. */

@@ -102,6 +102,7 @@ export class Connection {
       ...{ schema, document, contextValue },
       variableValues: asked.variables,
       operationName: asked.operationName,
+      hideSuggestions: asked.hideSuggestions,
     })
     if (asked.operation.operation !== 'subscription') {
       const args = executed(door.context(admitted))

@@ -26,7 +26,7 @@ export function directly(
 
 /** Executes and answers it. */
 export async function answerDirectly(
-  { schema, document, variables, operationName }: Asked,
+  { schema, document, variables, operationName, hideSuggestions }: Asked,
   { context: contextValue, cost }: { context: Context; cost: Charged },
   { response, mediaType }: { response: ServerResponse; mediaType: MediaType },
   logger: Logger,
@@ -37,6 +37,7 @@ export async function answerDirectly(
     contextValue,
     variableValues: variables,
     operationName,
+    hideSuggestions,
   })
   const shown = presented(result, logger)
   const { errors, data } = shown

@@ -31,7 +31,8 @@ const free = () => 0
 export class Documents {
   readonly schema: GraphQLSchema
   readonly #limits: Limits
-  readonly #introspection: boolean
+  /** What is closed to questions isn't given away by suggestions either. */
+  readonly hideSuggestions: boolean
   readonly #rules: readonly ValidationRule[]
   /** In the order they were last used. */
   readonly #remembered = new Map<string, Checked>()
@@ -39,7 +40,7 @@ export class Documents {
   constructor(schema: GraphQLSchema, { limits = LIMITS, introspection = true } = {}) {
     this.schema = schema
     this.#limits = limits
-    this.#introspection = introspection
+    this.hideSuggestions = !introspection
     this.#rules = [...specifiedRules, ...rulesFor(limits, introspection)]
   }
 
@@ -72,25 +73,20 @@ export class Documents {
       const extensions = hasMoreTokens(query, tokens) ? { limit: 'tokens' } : {}
       return {
         document: undefined,
-        errors: [refused(error, error.message, extensions)],
+        errors: [refused(error, extensions)],
         costOf: free,
       }
     }
-    const found = validate(this.schema, document, this.#rules, { maxErrors: MOST_ERRORS })
-    const errors = found.map((error) => refused(error, this.#words(error)))
-    return { document, errors, costOf: errors.length > 0 ? free : costsOf(document, this.schema) }
-  }
-
-  /** What is closed to questions isn't given away by suggestions either. */
-  #words({ message }: GraphQLError): string {
-    return this.#introspection ? message : message.replace(/ Did you mean [^?]*\?/, '')
+    const { schema, hideSuggestions } = this
+    const options = { maxErrors: MOST_ERRORS, hideSuggestions }
+    const errors = validate(schema, document, this.#rules, options).map((error) => refused(error))
+    return { document, errors, costOf: errors.length > 0 ? free : costsOf(document, schema) }
   }
 }
 
 /** 400 for clients of the later media type; those of application/json are told in a 200. */
 function refused(
-  { nodes, source, positions, extensions }: GraphQLError,
-  message: string,
+  { message, nodes, source, positions, extensions }: GraphQLError,
   further: Record<string, unknown> = {},
 ): GraphQLError {
   return new GraphQLError(message, {

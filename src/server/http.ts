@@ -153,6 +153,12 @@ function remembering(documents: Documents): Plugin {
     onValidate({ context, setResult }) {
       setResult([...documents.check(String(context['params'].query)).errors])
     },
+    onExecute({ args }) {
+      Object.assign(args, { hideSuggestions: documents.hideSuggestions })
+    },
+    onSubscribe({ args }) {
+      Object.assign(args, { hideSuggestions: documents.hideSuggestions })
+    },
   }
 }
 

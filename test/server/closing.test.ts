@@ -3,6 +3,7 @@ import type { EventLog } from '../../src/domain/events/log.ts'
 import { openEventLog } from '../../src/domain/events/log.ts'
 import { startServer } from '../../src/server/server.ts'
 import { create, useService } from './service.ts'
+import { standing } from './standing.ts'
 import { subscribe, TRANSPORTS } from './streams.ts'
 
 const service = useService()
@@ -32,31 +33,6 @@ function counted(log: EventLog) {
         if (following.size === 0) resolve()
         else waiting.push(resolve)
       }),
-  }
-}
-
-/** A clock that stands still until it is moved. */
-function standing() {
-  const timers = new Set<{ at: number; callback: () => void }>()
-  let now = Date.parse('2026-01-01T00:00:00Z')
-  return {
-    now: () => new Date(now),
-    after(ms: number, callback: () => void) {
-      const timer = { at: now + ms, callback }
-      timers.add(timer)
-      return () => void timers.delete(timer)
-    },
-    get due() {
-      return Math.min(...[...timers].map(({ at }) => at - now))
-    },
-    move(ms: number) {
-      now += ms
-      for (const timer of timers) {
-        if (timer.at > now) continue
-        timers.delete(timer)
-        timer.callback()
-      }
-    },
   }
 }
 

@@ -27,7 +27,7 @@ test('where it is off the schema tells nothing of itself, not even by suggestion
 test('variables give no names away either', async () => {
   const { body } = await service.query(
     'query ($filter: LoadBalancerFilter) { loadBalancers(filter: $filter) { totalCount } }',
-    { filter: { nme: ['x'] } },
+    { filter: { rgion: ['x'] } },
   )
   expect(body.errors?.[0]?.message).not.toContain('Did you mean')
 })

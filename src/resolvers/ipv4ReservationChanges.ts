@@ -5,7 +5,8 @@ import { builder } from '../schema/builder.ts'
 import { requirePermission, scopeOf } from '../schema/context.ts'
 import * as inputs from '../schema/ipv4ReservationInputs.ts'
 import * as results from '../schema/ipv4ReservationResults.ts'
-import { GivenIds } from './givenIds.ts'
+import { changing } from './changing.ts'
+import '../schema/operators/ruleChange.ts'
 
 builder.mutationFields((t) => ({
   createIPv4Reservation: t.field({
@@ -36,14 +37,17 @@ builder.mutationFields((t) => ({
         description: 'What to change.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'ipv4reservations.update')
-      const ids = new GivenIds()
-      const id = ids.uuid('IPv4Reservation', input.id)
-      return ids.told(
-        await updateIPv4Reservation(context.store, scopeOf(context), { ...input, id }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['ipv4reservations.update'],
+        { type: 'IPv4Reservation', id: input.id, path: 'id' },
+        (scope, ids) => {
+          const id = ids.uuid('IPv4Reservation', input.id)
+          return updateIPv4Reservation(context.store, scope, { ...input, id })
+        },
+      ),
   }),
   deleteIPv4Reservation: t.field({
     type: results.DeleteIPv4ReservationResult,
@@ -56,14 +60,17 @@ builder.mutationFields((t) => ({
         description: 'Which one to delete.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'ipv4reservations.delete')
-      const ids = new GivenIds()
-      const id = ids.uuid('IPv4Reservation', input.id)
-      return ids.told(
-        await deleteIPv4Reservation(context.store, scopeOf(context), { ...input, id }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['ipv4reservations.delete'],
+        { type: 'IPv4Reservation', id: input.id, path: 'id' },
+        (scope, ids) => {
+          const id = ids.uuid('IPv4Reservation', input.id)
+          return deleteIPv4Reservation(context.store, scope, { ...input, id })
+        },
+      ),
   }),
   bindIPv4Reservation: t.field({
     type: results.BindIPv4ReservationResult,
@@ -77,17 +84,19 @@ builder.mutationFields((t) => ({
         description: 'What to bind to what.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'ipv4reservations.use', 'loadbalancers.update')
-      const ids = new GivenIds()
-      return ids.told(
-        await bindIPv4Reservation(context.store, scopeOf(context), {
-          ...input,
-          reservation: ids.uuid('IPv4Reservation', input.reservation),
-          loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
-        }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['ipv4reservations.use', 'loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
+        (scope, ids) =>
+          bindIPv4Reservation(context.store, scope, {
+            ...input,
+            reservation: ids.uuid('IPv4Reservation', input.reservation),
+            loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+          }),
+      ),
   }),
   unbindIPv4Reservation: t.field({
     type: results.UnbindIPv4ReservationResult,
@@ -101,16 +110,18 @@ builder.mutationFields((t) => ({
         description: 'What to take from what.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'ipv4reservations.use', 'loadbalancers.update')
-      const ids = new GivenIds()
-      return ids.told(
-        await unbindIPv4Reservation(context.store, scopeOf(context), {
-          ...input,
-          reservation: ids.uuid('IPv4Reservation', input.reservation),
-          loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
-        }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['ipv4reservations.use', 'loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
+        (scope, ids) =>
+          unbindIPv4Reservation(context.store, scope, {
+            ...input,
+            reservation: ids.uuid('IPv4Reservation', input.reservation),
+            loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+          }),
+      ),
   }),
 }))

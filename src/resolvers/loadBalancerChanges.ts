@@ -8,10 +8,9 @@ import { createLoadBalancer } from '../domain/loadBalancers/create.ts'
 import { deleteLoadBalancer } from '../domain/loadBalancers/delete.ts'
 import { updateLoadBalancer } from '../domain/loadBalancers/update.ts'
 import { builder } from '../schema/builder.ts'
-import { requirePermission, scopeOf } from '../schema/context.ts'
 import * as inputs from '../schema/loadBalancerInputs.ts'
 import * as results from '../schema/loadBalancerResults.ts'
-import { GivenIds } from './givenIds.ts'
+import { changing } from './changing.ts'
 
 builder.mutationFields((t) => ({
   createLoadBalancer: t.field({
@@ -26,17 +25,19 @@ builder.mutationFields((t) => ({
         description: 'The load balancer to create.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.create')
-      const ids = new GivenIds()
-      return ids.told(
-        await createLoadBalancer(context.store, scopeOf(context), {
-          ...input,
-          vpc: ids.uuid('Vpc', input.vpc),
-          ipv4Reservations: input.ipv4Reservations?.map((id) => ids.uuid('IPv4Reservation', id)),
-        }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.create'],
+        { type: 'Vpc', id: input.vpc, path: 'vpc' },
+        (scope, ids) =>
+          createLoadBalancer(context.store, scope, {
+            ...input,
+            vpc: ids.uuid('Vpc', input.vpc),
+            ipv4Reservations: input.ipv4Reservations?.map((id) => ids.uuid('IPv4Reservation', id)),
+          }),
+      ),
   }),
   updateLoadBalancer: t.field({
     type: results.UpdateLoadBalancerResult,
@@ -49,12 +50,17 @@ builder.mutationFields((t) => ({
         description: 'What to change.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.update')
-      const ids = new GivenIds()
-      const id = ids.uuid('LoadBalancer', input.id)
-      return ids.told(await updateLoadBalancer(context.store, scopeOf(context), { ...input, id }))
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.id, path: 'id' },
+        (scope, ids) => {
+          const id = ids.uuid('LoadBalancer', input.id)
+          return updateLoadBalancer(context.store, scope, { ...input, id })
+        },
+      ),
   }),
   deleteLoadBalancer: t.field({
     type: results.DeleteLoadBalancerResult,
@@ -68,12 +74,17 @@ builder.mutationFields((t) => ({
         description: 'Which one to delete.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.delete')
-      const ids = new GivenIds()
-      const id = ids.uuid('LoadBalancer', input.id)
-      return ids.told(await deleteLoadBalancer(context.store, scopeOf(context), { ...input, id }))
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.delete'],
+        { type: 'LoadBalancer', id: input.id, path: 'id' },
+        (scope, ids) => {
+          const id = ids.uuid('LoadBalancer', input.id)
+          return deleteLoadBalancer(context.store, scope, { ...input, id })
+        },
+      ),
   }),
   addBackends: t.field({
     type: results.AddBackendsResult,
@@ -87,14 +98,17 @@ builder.mutationFields((t) => ({
         description: 'What to add, and where.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.update')
-      const ids = new GivenIds()
-      const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-      return ids.told(
-        await addBackends(context.store, scopeOf(context), { ...input, loadBalancer }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
+        (scope, ids) => {
+          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
+          return addBackends(context.store, scope, { ...input, loadBalancer })
+        },
+      ),
   }),
   removeBackends: t.field({
     type: results.RemoveBackendsResult,
@@ -107,14 +121,17 @@ builder.mutationFields((t) => ({
         description: 'What to remove, and from where.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.update')
-      const ids = new GivenIds()
-      const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-      return ids.told(
-        await removeBackends(context.store, scopeOf(context), { ...input, loadBalancer }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
+        (scope, ids) => {
+          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
+          return removeBackends(context.store, scope, { ...input, loadBalancer })
+        },
+      ),
   }),
   setBackends: t.field({
     type: results.SetBackendsResult,
@@ -128,14 +145,17 @@ builder.mutationFields((t) => ({
         description: 'The backends to have from now on.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.update')
-      const ids = new GivenIds()
-      const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-      return ids.told(
-        await setBackends(context.store, scopeOf(context), { ...input, loadBalancer }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
+        (scope, ids) => {
+          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
+          return setBackends(context.store, scope, { ...input, loadBalancer })
+        },
+      ),
   }),
   updateBackends: t.field({
     type: results.UpdateBackendsResult,
@@ -149,13 +169,16 @@ builder.mutationFields((t) => ({
         description: 'What to change, and where.',
       }),
     },
-    resolve: async (_root, { input }, context) => {
-      requirePermission(context, 'loadbalancers.update')
-      const ids = new GivenIds()
-      const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-      return ids.told(
-        await updateBackends(context.store, scopeOf(context), { ...input, loadBalancer }),
-      )
-    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
+        (scope, ids) => {
+          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
+          return updateBackends(context.store, scope, { ...input, loadBalancer })
+        },
+      ),
   }),
 }))

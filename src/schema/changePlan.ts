@@ -2,7 +2,7 @@ import type * as plans from '../domain/plans/plan.ts'
 import { builder } from './builder.ts'
 import { FieldChange } from './changeEvent.ts'
 
-const ChangeAction = builder.enumType('ChangeAction', {
+export const ChangeAction = builder.enumType('ChangeAction', {
   description: 'What a change does to something.',
   values: {
     CREATE: { description: 'It is not there before.' },

@@ -324,3 +324,46 @@ describe('the plan of a reservation', () => {
     expect(codes(await plan(RESERVE, { name: 'busy4', region: 'us-west-1' }))).toEqual([])
   })
 })
+
+describe('operators', () => {
+  const RULES = `mutation ($input: RemoveBackendsInput!) { removeBackends(input: $input) {
+    ... on RemoveBackendsPayload { loadBalancer { id } plan { changes { path } rules {
+      cluster kind name address action diff { path before after } } } }
+    ... on UserError { __typename code } } }`
+
+  it('plan in the project of the object named, and see every object that changes', async () => {
+    const made = await create(east(0, 1))
+    const [gone] = east(1)
+    const input = { loadBalancer: made.id, addresses: [gone?.address], validateOnly: true }
+    const answer = await installation.operators.get<{
+      loadBalancer: null
+      plan: { rules: { action: string; kind: string }[] }
+    }>(RULES, { input })
+    expect(answer.loadBalancer).toBeNull()
+    expect(answer.plan.rules).toMatchObject([
+      { cluster: 'us-east-1-a', kind: 'NetworkRule', action: 'UPDATE' },
+      { cluster: 'us-east-1-a', kind: 'ServiceVIPBinding', action: 'DELETE' },
+    ])
+    const nobody = { ...input, loadBalancer: 'nobody' }
+    expect(await installation.operators.get(RULES, { input: nobody })).toMatchObject({
+      __typename: 'NotFound',
+    })
+  })
+
+  it('change nothing of a tenant, and plan no reservation, which names no project', async () => {
+    const made = await create(east(0))
+    const changes = await installation.operators.ask(RULES, {
+      input: { loadBalancer: made.id, addresses: [] },
+    })
+    expect(changes.errors?.[0]?.extensions?.code).toBe('BAD_USER_INPUT')
+    const reserves = await installation.operators.ask(RESERVE, {
+      input: { name: 'theirs', region: 'us-east-1', validateOnly: true },
+    })
+    expect(reserves.errors?.[0]?.extensions?.code).toBe('BAD_USER_INPUT')
+  })
+
+  it('alone are told of rules', async () => {
+    const { errors } = await installation.api.ask(RULES, { input: {} })
+    expect(errors?.[0]?.extensions?.code).toBe('BAD_USER_INPUT')
+  })
+})

@@ -147,9 +147,14 @@ function affinity(
 
 /** Load balancers that gain or lose a place of the data plane by the change of this one. */
 function others({ before, after, about }: Compared): Warning[] {
-  const subjects = new Set(about.loadBalancers)
+  const projects = new Set(
+    [before, after].flatMap(({ loadBalancers }) =>
+      about.loadBalancers.flatMap((id) => loadBalancers.get(id)?.project ?? []),
+    ),
+  )
+  // A VPC may have had another owner before; what is theirs is not told.
   return [...after.loadBalancers.values()]
-    .filter(({ id }) => !subjects.has(id))
+    .filter(({ id, project }) => !about.loadBalancers.includes(id) && projects.has(project))
     .flatMap(({ id, name }) => {
       const keys = (table: { keys: readonly string[] } | null) => table?.keys.join()
       const touched = tablesOf(before, after, id).some(

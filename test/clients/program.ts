@@ -54,9 +54,11 @@ function succeed(...args: string[]): void {
 
 /** Builds the command-line client for the tests of one file; `operations`: of these instead. */
 export function useProgram(operations?: (text: string) => string): Program {
-  const directory = mkdtempSync(join(tmpdir(), 'lb-'))
-  const path = join(directory, 'lb')
+  let directory = ''
+  let path = ''
   beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), 'lb-'))
+    path = join(directory, 'lb')
     const overlay = join(directory, 'overlay.json')
     const Replace: Record<string, string> = {}
     if (operations !== undefined) {

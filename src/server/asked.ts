@@ -25,8 +25,9 @@ const KNOWN = new Set(['query', 'variables', 'operationName', 'extensions'])
 
 /** The operation that is asked for; undefined where anything about it is wrong or unusual. */
 export function askedIn(parameters: Parameters, documents: Documents): Asked | undefined {
-  const { query, variables = null, operationName = null } = parameters
+  const { query, variables = null, operationName = null, extensions = null } = parameters
   if (typeof query !== 'string' || !isObjectOrNull(variables)) return undefined
+  if (!isObjectOrNull(extensions)) return undefined
   if (operationName !== null && typeof operationName !== 'string') return undefined
   for (const name in parameters) if (!KNOWN.has(name)) return undefined
   const { document, errors, costOf } = documents.check(query)

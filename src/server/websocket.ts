@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { subscribe } from 'graphql'
-import { useServer } from 'graphql-ws/use/ws'
 import { isAsyncIterable } from 'graphql-yoga'
 import type { Logger } from 'pino'
-import { WebSocketServer } from 'ws'
 import type { Clock } from '../schema/context.ts'
 import type { Code } from '../schema/failures.ts'
 import { Connection, costs, guards } from './connection.ts'
@@ -17,10 +15,9 @@ import type { Toll } from './limits/toll.ts'
 import type { PersistedDocuments } from './persisted.ts'
 import { present, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
+import { socketServer } from './sockets.ts'
 import type { Streams } from './streams.ts'
 
-/** A query is far smaller; variables with 64 backends fit many times. */
-const LARGEST_MESSAGE = 1_048_576
 /** By the protocol, and by the same pattern where it has none. */
 const CLOSE_CODES: Partial<Record<Code, number>> = {
   UNAUTHENTICATED: 4401,
@@ -49,7 +46,6 @@ type Parts = {
 /** GraphQL over websockets, as graphql-ws speaks it, at the same paths as over HTTP. */
 export function websocketHandler(parts: Parts) {
   const { cors, limits, addressOf, logger } = parts
-  const server = new WebSocketServer({ noServer: true, maxPayload: LARGEST_MESSAGE })
   const places = new Places(limits.socketsPerCaller)
   const waiting = new Places(limits.waitingPerAddress)
   const connections = new WeakMap<IncomingMessage, Connection>()
@@ -58,10 +54,8 @@ export function websocketHandler(parts: Parts) {
     if (connection === undefined) throw new Error('a socket that was never upgraded')
     return connection
   }
-  const sockets = useServer(
+  const { sockets, close } = socketServer(
     {
-      // Of what went wrong here, clients are told nothing.
-      isProd: true,
       onConnect: async ({ connectionParams, extra: { request, socket } }) => {
         const close = (error: unknown) => {
           const shown = present(error, logger)
@@ -103,7 +97,7 @@ export function websocketHandler(parts: Parts) {
       onComplete: ({ extra: { request } }, id) => connectionOf(request).end(id),
       onClose: ({ extra: { request } }) => connectionOf(request).close(),
     },
-    server,
+    logger,
   )
   return {
     upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -118,19 +112,10 @@ export function websocketHandler(parts: Parts) {
       // Also where the handshake fails.
       socket.once('close', free)
       connections.set(request, new Connection(parts, { request, address, free }))
-      server.handleUpgrade(request, socket, head, (opened) =>
-        server.emit('connection', opened, request),
+      sockets.handleUpgrade(request, socket, head, (opened) =>
+        sockets.emit('connection', opened, request),
       )
     },
-    /** Ends all streams; clients are told to connect again. */
-    async close(): Promise<void> {
-      const { clients } = server
-      const closed = sockets.dispose()
-      const impatient = setTimeout(() => {
-        for (const client of clients) client.terminate()
-      }, 1_000)
-      await closed
-      clearTimeout(impatient)
-    },
+    close,
   }
 }

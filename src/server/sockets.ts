@@ -1,0 +1,80 @@
+import type { IncomingMessage } from 'node:http'
+import { CloseCode, handleProtocols, makeServer, type ServerOptions } from 'graphql-ws'
+import type { Logger } from 'pino'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { present } from './present.ts'
+
+/** A query is far smaller; variables with 64 backends fit many times. */
+const LARGEST_MESSAGE = 1_048_576
+/** A socket is asked this often whether it is alive, and cut when it doesn't answer until then, in milliseconds. */
+const ALIVE = 12_000
+/** Open sockets have this long to close when the server does. */
+const GRACE = 1_000
+
+export type SocketExtra = { socket: WebSocket; request: IncomingMessage }
+export type Protocol = ServerOptions<Record<string, unknown> | undefined, SocketExtra>
+
+/** Websockets that speak graphql-ws's protocol. What goes wrong in them is logged, and not told. */
+export function socketServer(protocol: Protocol, logger: Logger) {
+  const sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: LARGEST_MESSAGE,
+    handleProtocols,
+  })
+  const speaking = makeServer(protocol)
+  const failed = (socket: WebSocket, error: unknown) => {
+    socket.close(CloseCode.InternalServerError, present(error, logger).message)
+  }
+  sockets.on('connection', (socket, request) => {
+    // What is no websocket frame, or too large, has been closed with the code for it.
+    socket.on('error', (err) => logger.debug({ err }, 'a websocket broke'))
+    let isAlive = true
+    socket.on('pong', () => {
+      isAlive = true
+    })
+    const asking = setInterval(() => {
+      if (!isAlive) return socket.terminate()
+      isAlive = false
+      socket.ping()
+    }, ALIVE)
+    const closed = speaking.opened(
+      {
+        protocol: socket.protocol,
+        send: (text) =>
+          new Promise((resolve, reject) => {
+            if (socket.readyState !== socket.OPEN) return resolve()
+            socket.send(text, (error) => {
+              // It went while this was sent, which its end tells.
+              if (error == null || socket.readyState !== socket.OPEN) resolve()
+              else reject(error)
+            })
+          }),
+        close: (code, reason) => socket.close(code, reason),
+        onMessage: (handle) =>
+          socket.on('message', (data) => {
+            handle(String(data)).catch((error: unknown) => failed(socket, error))
+          }),
+      },
+      { socket, request },
+    )
+    socket.once('close', (code, reason) => {
+      clearInterval(asking)
+      closed(code, String(reason)).catch((error: unknown) => failed(socket, error))
+    })
+  })
+  return {
+    sockets,
+    /** Ends all streams; clients are told to connect again. */
+    async close(): Promise<void> {
+      const closed = new Promise<void>((resolve, reject) => {
+        sockets.close((error) => (error === undefined ? resolve() : reject(error)))
+      })
+      for (const socket of sockets.clients) socket.close(1001, 'Going away')
+      const impatient = setTimeout(() => {
+        for (const socket of sockets.clients) socket.terminate()
+      }, GRACE)
+      await closed
+      clearTimeout(impatient)
+    },
+  }
+}

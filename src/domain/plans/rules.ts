@@ -1,6 +1,11 @@
 import type { Desired } from '../../rules/desired.ts'
 import { SERVING, servingLabel } from '../../rules/names.ts'
-import { type NetworkRule, type ServiceVIPBinding, VPC_ATTACHMENTS } from '../../rules/objects.ts'
+import {
+  type NetworkRule,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
+  VPC_ATTACHMENTS,
+} from '../../rules/objects.ts'
 import type { FieldChange } from '../events/append.ts'
 import type { Action, RuleChange } from './plan.ts'
 import type { Scene } from './scene.ts'
@@ -31,10 +36,13 @@ function changesOf(was: Wanted | undefined, is: Wanted | undefined): RuleChange[
     const { fields, ...told } = object
     return { ...told, action, diff: changes }
   }
+  const either = is ?? was
+  // An attachment is there before and after: only a label of ours comes or goes.
+  if (either?.kind === VPC_ATTACHMENTS.kind) return [one(either, 'UPDATE', diff)]
   if (was === undefined) return is === undefined ? [] : [one(is, 'CREATE', diff)]
   if (is === undefined) return [one(was, 'DELETE', diff)]
   // A binding is never edited: it is removed and made anew.
-  if (is.kind === 'ServiceVIPBinding') {
+  if (is.kind === SERVICE_VIP_BINDINGS.kind) {
     return [
       one(was, 'DELETE', difference(was.fields, undefined)),
       one(is, 'CREATE', difference(undefined, is.fields)),

@@ -5,10 +5,14 @@ import {
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
+  PemConverter,
   SubjectAlternativeNameExtension,
-  type X509Certificate,
+  X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509'
+
+/** A certificate and its key, PEM. */
+export type Pair = { certificate: string; key: string }
 
 /** Keys and certificates of one server, all PEM, and the admin's token. */
 export type Credentials = {
@@ -27,46 +31,103 @@ const keyPair = () => crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verif
 
 type Key = Awaited<ReturnType<typeof keyPair>>['privateKey']
 
-async function keyPem(key: Key): Promise<string> {
-  const der = Buffer.from(await crypto.subtle.exportKey('pkcs8', key)).toString('base64')
-  return `-----BEGIN PRIVATE KEY-----\n${der.replace(/.{64}/g, '$&\n').trim()}\n-----END PRIVATE KEY-----\n`
+const keyPem = async (key: Key): Promise<string> =>
+  `${PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`
+
+/** A key pair without a certificate, PEM. */
+export async function newKeys(): Promise<{ privateKey: string; publicKey: string }> {
+  const { privateKey, publicKey } = await keyPair()
+  const der = await crypto.subtle.exportKey('spki', publicKey)
+  const publicPem = `${PemConverter.encode(der, 'PUBLIC KEY')}\n`
+  return { privateKey: await keyPem(privateKey), publicKey: publicPem }
 }
 
+export const newToken = (): string =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
+
+/** A positive number: the first bit is off. */
 const serial = (): string =>
   Buffer.from(
     crypto.getRandomValues(new Uint8Array(8)).map((b, i) => (i === 0 ? b & 0x7f : b)),
   ).toString('hex')
 
-/** A certificate authority of this server alone, with a serving and an admin's client certificate. */
-export async function newCredentials(host: string): Promise<Credentials> {
-  // An hour back: clocks of virtual machines jump.
-  const notBefore = new Date(Date.now() - 3600 * 1000)
-  const notAfter = new Date(Date.now() + TEN_YEARS_MS)
-  const validity = { notBefore, notAfter, signingAlgorithm: ALGORITHM }
-  const caKeys = await keyPair()
-  const ca = await X509CertificateGenerator.createSelfSigned({
-    ...validity,
+function validity() {
+  return {
+    // An hour back: clocks of virtual machines jump.
+    notBefore: new Date(Date.now() - 3600 * 1000),
+    notAfter: new Date(Date.now() + TEN_YEARS_MS),
+    signingAlgorithm: ALGORITHM,
     serialNumber: serial(),
-    name: 'CN=embedded-kube-ca',
-    keys: caKeys,
-    extensions: [
-      new BasicConstraintsExtension(true, 0, true),
-      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-    ],
-  })
-  const issue = async (
+  }
+}
+
+/** A certificate authority of one server alone. */
+export class Authority {
+  readonly #certificate: X509Certificate
+  readonly #key: Key
+
+  private constructor(certificate: X509Certificate, key: Key) {
+    this.#certificate = certificate
+    this.#key = key
+  }
+
+  static async create(name: string): Promise<Authority> {
+    const keys = await keyPair()
+    const certificate = await X509CertificateGenerator.createSelfSigned({
+      ...validity(),
+      name: `CN=${name}`,
+      keys,
+      extensions: [
+        new BasicConstraintsExtension(true, 0, true),
+        new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      ],
+    })
+    return new Authority(certificate, keys.privateKey)
+  }
+
+  /** One that was kept. */
+  static async restore(kept: Pair): Promise<Authority> {
+    const der = PemConverter.decodeFirst(kept.key)
+    const key = await crypto.subtle.importKey('pkcs8', der, ALGORITHM, true, ['sign'])
+    return new Authority(new X509Certificate(kept.certificate), key)
+  }
+
+  get certificate(): string {
+    return this.#certificate.toString('pem')
+  }
+
+  /** To be kept. */
+  async pair(): Promise<Pair> {
+    return { certificate: this.certificate, key: await keyPem(this.#key) }
+  }
+
+  /** For a server at `host` and at localhost. */
+  forServer(name: string, host: string): Promise<Pair> {
+    const addresses = [...new Set([host, '127.0.0.1'])]
+    return this.#issue(`CN=${name}`, ExtendedKeyUsage.serverAuth, [
+      { type: 'dns', value: 'localhost' },
+      ...addresses.map((value) => ({ type: 'ip' as const, value })),
+    ])
+  }
+
+  /** For a client: Kubernetes takes the name for the user and the organisations for its groups. */
+  forClient(name: string, groups: string[] = []): Promise<Pair> {
+    const subject = [`CN=${name}`, ...groups.map((group) => `O=${group}`)].join(', ')
+    return this.#issue(subject, ExtendedKeyUsage.clientAuth, [])
+  }
+
+  async #issue(
     subject: string,
     usage: ExtendedKeyUsage,
     names: { type: 'dns' | 'ip'; value: string }[],
-  ): Promise<{ certificate: string; key: string }> => {
+  ): Promise<Pair> {
     const keys = await keyPair()
-    const certificate: X509Certificate = await X509CertificateGenerator.create({
-      ...validity,
-      serialNumber: serial(),
+    const certificate = await X509CertificateGenerator.create({
+      ...validity(),
       subject,
-      issuer: ca.subject,
+      issuer: this.#certificate.subject,
       publicKey: keys.publicKey,
-      signingKey: caKeys.privateKey,
+      signingKey: this.#key,
       extensions: [
         new ExtendedKeyUsageExtension([usage]),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
@@ -75,18 +136,19 @@ export async function newCredentials(host: string): Promise<Credentials> {
     })
     return { certificate: certificate.toString('pem'), key: await keyPem(keys.privateKey) }
   }
-  const server = await issue('CN=embedded-kube', ExtendedKeyUsage.serverAuth, [
-    { type: 'dns', value: 'localhost' },
-    { type: 'ip', value: host },
-    ...(host === '127.0.0.1' ? [] : [{ type: 'ip' as const, value: '127.0.0.1' }]),
-  ])
-  const client = await issue('CN=admin, O=system:masters', ExtendedKeyUsage.clientAuth, [])
+}
+
+/** A certificate authority of this server alone, with a serving and an admin's client certificate. */
+export async function newCredentials(host: string): Promise<Credentials> {
+  const authority = await Authority.create('embedded-kube-ca')
+  const server = await authority.forServer('embedded-kube', host)
+  const client = await authority.forClient('admin', ['system:masters'])
   return {
-    ca: ca.toString('pem'),
+    ca: authority.certificate,
     serverCertificate: server.certificate,
     serverKey: server.key,
     clientCertificate: client.certificate,
     clientKey: client.key,
-    token: Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url'),
+    token: newToken(),
   }
 }

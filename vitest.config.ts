@@ -10,7 +10,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
+    globalSetup: ['test/support/global-setup.ts', 'test/support/cluster-broker.ts'],
     reporters: ['default', new TotalsReporter()],
     testTimeout: 30_000,
     hookTimeout: 60_000,

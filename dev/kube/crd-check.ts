@@ -33,7 +33,9 @@ export function crdProblems(crd: JsonObject): Cause[] {
     return causes
   }
   const schema = objectAt(objectAt(version, 'schema'), 'openAPIV3Schema')
-  const path = 'spec.versions[0].schema.openAPIV3Schema'
+  // A schema that is the only one, or the same for all versions, is looked at in its old place.
+  const one = listAt(spec, 'versions').length === 1
+  const path = one ? 'spec.validation.openAPIV3Schema' : 'spec.versions[0].schema.openAPIV3Schema'
   if (schema === undefined) causes.push(cause.required(path, 'schemas are required'))
   else checkSchema(schema, path, { root: true, unbounded: false }, causes)
   return causes

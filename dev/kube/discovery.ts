@@ -3,16 +3,8 @@ import type { Definition } from './definition.ts'
 import { apiVersionOf } from './definition.ts'
 import type { Json, JsonObject } from './json.ts'
 
-const WHOLE_VERBS = [
-  'create',
-  'delete',
-  'deletecollection',
-  'get',
-  'list',
-  'patch',
-  'update',
-  'watch',
-]
+const VERBS = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch']
+const NAMESPACE_VERBS = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch']
 
 function groupOf(name: string, versions: Set<string>): JsonObject {
   const all = [...versions].map((version) => ({ groupVersion: `${name}/${version}`, version }))
@@ -33,10 +25,7 @@ function resourceEntries(definition: Definition): Json[] {
   const entry: JsonObject = { name: plural, singularName: singular, namespaced, kind }
   const whole = {
     ...entry,
-    verbs:
-      definition.builtin === 'namespace'
-        ? WHOLE_VERBS.filter((v) => v !== 'deletecollection')
-        : WHOLE_VERBS,
+    verbs: definition.builtin === 'namespace' ? NAMESPACE_VERBS : VERBS,
     ...(shortNames.length === 0 ? {} : { shortNames: [...shortNames] }),
   }
   const status = {

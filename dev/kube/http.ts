@@ -1,15 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { TLSSocket } from 'node:tls'
 import type { Api } from './api.ts'
+import { callerOf, notForAnonymous } from './callers.ts'
+import { remove, removeAll } from './deletion.ts'
 import { discovery } from './discovery.ts'
 import { listJson, listRequest } from './list.ts'
 import { openapiDocument, openapiIndex } from './openapi.ts'
-import { badRequest, methodNotAllowed, Refusal, unauthorized } from './refusal.ts'
+import { badRequest, methodNotAllowed, nothingServed, Refusal, unauthorized } from './refusal.ts'
 import type { ApiRequest, Target } from './request.ts'
 import { routeOf } from './router.ts'
 import { selectorOf } from './selectors.ts'
 import type { Answer } from './verbs.ts'
-import { create, get, patch, remove, removeAll, update } from './verbs.ts'
+import { create, get, patch, update } from './verbs.ts'
 import { isTrue, Watch, watchRequest } from './watch.ts'
 
 /** A larger body is refused, as real servers do (3 MiB). */
@@ -20,7 +21,7 @@ export type HttpOptions = {
   tokens: ReadonlySet<string>
   /** How long a list waits for a revision that isn't there yet. */
   freshWaitMs: number
-  /** True: storage isn't ready after a start, object requests are told to come again. */
+  /** True: after a start, what is answered from memory isn't ready yet. */
   initializing: () => boolean
   before: ((request: Asked) => Promise<'reset' | undefined> | undefined) | undefined
 }
@@ -51,30 +52,42 @@ export class HttpFace {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'https://server')
     const route = routeOf(this.#api, url.pathname)
-    if (route.to === 'health') return send(response, 200, 'ok', 'text/plain; charset=utf-8')
-    if (!this.#authentic(request)) return sendRefusal(response, unauthorized())
+    if (route.to === 'health') {
+      const [code, text] = this.#options.initializing() ? [500, 'starting'] : [200, 'ok']
+      return send(response, code, text, 'text/plain; charset=utf-8')
+    }
+    const caller = callerOf(request, this.#options.tokens)
+    if (caller === 'stranger') return sendRefusal(response, unauthorized())
+    if (caller === 'anonymous' && route.to !== 'version') {
+      return sendRefusal(response, notForAnonymous(request.method ?? '', url, route))
+    }
+    if (route.to === 'object') {
+      return this.#object(request, response, route.target, url.searchParams)
+    }
+    if (route.to === 'nothing') return sendNothing(response)
+    if (request.method !== 'GET') return sendRefusal(response, methodNotAllowed())
     switch (route.to) {
       case 'version':
         return sendJson(response, 200, VERSION)
       case 'openapi-index':
         return sendJson(response, 200, openapiIndex(this.#api))
-      case 'openapi':
-        return sendFound(response, openapiDocument(this.#api, route.group, route.version))
-      case 'discovery':
-        return sendFound(response, discovery(this.#api, route.path))
-      case 'object':
-        return this.#object(request, response, route.target, url.searchParams)
-      default:
-        return sendFound(response, undefined)
+      case 'openapi': {
+        const document = this.#options.initializing()
+          ? undefined
+          : openapiDocument(this.#api, route.group, route.version)
+        if (document !== undefined) return sendJson(response, 200, document)
+        response.writeHead(404, { 'content-length': 0 }).end()
+        return
+      }
+      case 'discovery': {
+        const found = discovery(this.#api, route.path)
+        return found === undefined ? sendNothing(response) : sendJson(response, 200, found)
+      }
+      case 'no-resource':
+        return sendRefusal(response, nothingServed())
+      case 'no-subresource':
+        return sendRefusal(response, nothingServed(route.definition, route.name))
     }
-  }
-
-  #authentic(request: IncomingMessage): boolean {
-    const [scheme, token] = (request.headers.authorization ?? '').split(' ')
-    if (scheme !== undefined && scheme !== '') {
-      return scheme.toLowerCase() === 'bearer' && this.#options.tokens.has(token ?? '')
-    }
-    return request.socket instanceof TLSSocket && request.socket.authorized
   }
 
   async #object(
@@ -83,11 +96,6 @@ export class HttpFace {
     target: Target,
     query: URLSearchParams,
   ): Promise<void> {
-    if (this.#options.initializing()) {
-      const message = 'storage is (re)initializing'
-      const parts = { code: 429, reason: 'TooManyRequests', message, retryAfterSeconds: 1 }
-      return sendRefusal(response, new Refusal(parts))
-    }
     const asked = {
       method: request.method ?? '',
       path: (request.url ?? '').split('?')[0] ?? '',
@@ -98,7 +106,7 @@ export class HttpFace {
       return
     }
     const across = target.definition.namespaced && target.namespace === ''
-    if (across && request.method !== 'GET') return sendFound(response, undefined)
+    if (across && request.method !== 'GET') return sendNothing(response)
     if (request.method === 'GET') {
       if (target.name !== '') return sendAnswer(response, get(this.#api, target))
       return this.#read(response, target, query)
@@ -121,20 +129,26 @@ export class HttpFace {
     const api = this.#api
     switch (request.method) {
       case 'POST':
-        return target.name === '' ? create(api, target, request) : methodNotAllowed()
+        return target.subresource === ''
+          ? create(api, target, request)
+          : methodNotAllowed(target.definition)
       case 'PUT':
-        return target.name === '' ? methodNotAllowed() : update(api, target, request)
+        return target.name === ''
+          ? badRequest('name must be provided')
+          : update(api, target, request)
       case 'PATCH':
-        return target.name === '' ? methodNotAllowed() : patch(api, target, request)
+        return target.name === ''
+          ? badRequest('name must be provided')
+          : patch(api, target, request)
       case 'DELETE': {
-        if (target.subresource !== '') return methodNotAllowed()
+        if (target.subresource !== '') return methodNotAllowed(target.definition)
         if (target.name !== '') return remove(api, target, request)
-        if (target.definition.builtin === 'namespace') return methodNotAllowed()
+        if (target.definition.builtin === 'namespace') return methodNotAllowed(target.definition)
         const selector = selectorOf(request.query, target.namespace)
         return selector instanceof Refusal ? selector : removeAll(api, target, selector, request)
       }
       default:
-        return methodNotAllowed()
+        return methodNotAllowed(target.definition)
     }
   }
 
@@ -143,6 +157,13 @@ export class HttpFace {
     if (selector instanceof Refusal) return sendRefusal(response, selector)
     const { definition } = target
     const table = this.#api.table(definition)
+    // Pages come from the store itself.
+    const fromMemory = isTrue(query.get('watch')) || !query.has('limit')
+    if (fromMemory && this.#options.initializing()) {
+      const message = 'storage is (re)initializing'
+      const parts = { code: 429, reason: 'TooManyRequests', message, retryAfterSeconds: 1 }
+      return sendRefusal(response, new Refusal(parts))
+    }
     if (isTrue(query.get('watch'))) {
       const wanted = watchRequest(query)
       if (wanted instanceof Refusal) return sendRefusal(response, wanted)
@@ -191,7 +212,7 @@ const VERSION = {
   major: '1',
   minor: '36',
   gitVersion: 'v1.36.3-embedded',
-  platform: `${process.platform}/${process.arch}`,
+  platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
 }
 
 function tooLarge(revision: number, current: number): Refusal {
@@ -235,10 +256,8 @@ const sendJson = (response: ServerResponse, code: number, value: unknown): void 
   send(response, code, JSON.stringify(value))
 
 /** What isn't there at all is told in plain text, not by a Status. */
-function sendFound(response: ServerResponse, value: unknown): void {
-  if (value === undefined) send(response, 404, '404 page not found\n', 'text/plain; charset=utf-8')
-  else sendJson(response, 200, value)
-}
+const sendNothing = (response: ServerResponse): void =>
+  send(response, 404, '404 page not found\n', 'text/plain; charset=utf-8')
 
 function sendRefusal(response: ServerResponse, refusal: Refusal): void {
   if (refusal.retryAfterSeconds !== undefined) {
@@ -253,6 +272,6 @@ function sendAnswer(response: ServerResponse, answer: Answer | Refusal): void {
     return
   }
   const warnings = (answer.warnings ?? []).map((text) => `299 - ${JSON.stringify(text)}`)
-  if (warnings.length > 0) response.setHeader('warning', warnings)
+  if (warnings.length > 0) response.setHeader('warning', warnings.join(', '))
   send(response, answer.code, answer.json)
 }

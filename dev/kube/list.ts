@@ -2,7 +2,7 @@ import type { Definition } from './definition.ts'
 import { apiVersionOf } from './definition.ts'
 import type { JsonObject } from './json.ts'
 import { isObject } from './json.ts'
-import { badRequest, cause, expired, invalid, type Refusal } from './refusal.ts'
+import { badRequest, type Cause, cause, expired, invalid, type Refusal } from './refusal.ts'
 import type { Selector } from './selectors.ts'
 import type { Table, Version } from './storage.ts'
 
@@ -37,8 +37,17 @@ export type ListRequest = {
   atLeast: number
 }
 
-const optionsRefused = (field: string, why: string): Refusal =>
-  invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [cause.forbidden(field, why)])
+/** 422: a list or watch can't be asked for in this way. */
+export const optionsRefused = (...causes: Cause[]): Refusal =>
+  invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', causes)
+
+const MATCH = 'resourceVersionMatch'
+
+/** Reads timeoutSeconds, which lists know too; 0 where there is none. */
+export function timeoutOf(query: URLSearchParams): number | Refusal {
+  const text = query.get('timeoutSeconds') ?? '0'
+  return /^-?\d+$/.test(text) ? Number(text) : badRequest('timeoutSeconds: not a whole number')
+}
 
 /** Reads limit, continue, resourceVersion and resourceVersionMatch. */
 export function listRequest(query: URLSearchParams): ListRequest | Refusal {
@@ -47,18 +56,23 @@ export function listRequest(query: URLSearchParams): ListRequest | Refusal {
   const match = query.get('resourceVersionMatch') ?? ''
   const token = query.get('continue') ?? ''
   const revision = version === '' ? 0 : Number(version)
-  if (!Number.isSafeInteger(limit) || limit < 0) return badRequest('limit: not a whole number')
+  const timeout = timeoutOf(query)
+  if (typeof timeout !== 'number') return timeout
+  if (!Number.isSafeInteger(limit)) return badRequest('limit: not a whole number')
+  if (query.has('sendInitialEvents')) {
+    return optionsRefused(cause.forbidden('sendInitialEvents', 'is forbidden for list'))
+  }
   if (!Number.isSafeInteger(revision) || revision < 0) {
     return badRequest(`resourceVersion: Invalid value: ${JSON.stringify(version)}`)
   }
   if (match !== '' && version === '') {
-    return optionsRefused('resourceVersionMatch', 'is forbidden unless resourceVersion is provided')
+    return optionsRefused(cause.forbidden(MATCH, 'is forbidden unless resourceVersion is provided'))
   }
   if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
-    return optionsRefused('resourceVersionMatch', `not supported: ${match}`)
+    return optionsRefused(cause.unsupported(MATCH, match, ['Exact', 'NotOlderThan']))
   }
   if (match === 'Exact' && revision === 0) {
-    return optionsRefused('resourceVersionMatch', 'Exact is forbidden for resourceVersion 0')
+    return optionsRefused(cause.forbidden(MATCH, 'Exact is forbidden for resourceVersion 0'))
   }
   if (token !== '') {
     const from = decodeContinue(token)
@@ -70,7 +84,8 @@ export function listRequest(query: URLSearchParams): ListRequest | Refusal {
   }
   const exact = match === 'Exact' || (match === '' && limit > 0 && revision > 0)
   return {
-    limit,
+    // What may be of any age comes whole, from memory.
+    limit: version === '0' ? 0 : limit,
     from: undefined,
     exact: exact ? revision : undefined,
     atLeast: exact ? 0 : revision,
@@ -119,7 +134,7 @@ export function listJson(
     items.push(itemJson(definition, version))
     last = version
   }
-  const metadata: JsonObject = { resourceVersion: `${revision}` }
+  const metadata: JsonObject = listMetadata(definition, revision)
   if (more && last !== undefined) {
     metadata['continue'] = encodeContinue({ revision, after: last.key })
     if (selector.everything) {
@@ -134,6 +149,12 @@ export function listJson(
   })
   return `${head.slice(0, -1)},"items":[${items.join(',')}]}`
 }
+
+/** Lists of CRDs' kinds have a `continue` even where nothing is left: an empty one. */
+export const listMetadata = (definition: Definition, revision: number): JsonObject => ({
+  resourceVersion: `${revision}`,
+  ...(definition.builtin === undefined ? { continue: '' } : {}),
+})
 
 /** Items of built-in kinds come without apiVersion and kind, those of CRDs with both. */
 function itemJson(definition: Definition, version: Version): string {

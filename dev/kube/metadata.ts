@@ -1,5 +1,5 @@
 import type { JsonObject } from './json.ts'
-import { listAt, metadataOf, objectAt, textAt } from './json.ts'
+import { isObject, listAt, metadataOf, objectAt, textAt } from './json.ts'
 import type { Cause } from './refusal.ts'
 import { cause } from './refusal.ts'
 
@@ -14,11 +14,36 @@ const isSubdomain = (text: string): boolean => text.length <= 253 && SUBDOMAIN.t
 const isLabel = (text: string): boolean => text.length <= 63 && LABEL.test(text)
 
 /** `name` or `prefix/name`, as keys of labels and annotations and as finalizers. */
-function isQualifiedName(text: string): boolean {
+export function isQualifiedName(text: string): boolean {
   const parts = text.split('/')
   const name = parts.at(-1) ?? ''
   if (parts.length > 2 || name.length > 63 || !NAME_PART.test(name)) return false
   return parts.length === 1 || isSubdomain(parts[0] ?? '')
+}
+
+export const isLabelValue = (text: string): boolean =>
+  text === '' || (text.length <= 63 && NAME_PART.test(text))
+
+/** What of an object's metadata isn't of the kind it should be, so that it can't even be read. */
+export function metadataMisfit(object: JsonObject): string | undefined {
+  const metadata = object['metadata']
+  if (metadata === undefined || metadata === null) return undefined
+  if (!isObject(metadata)) return 'metadata'
+  const is = (value: unknown, type: 'string' | 'object') =>
+    value === null || (type === 'object' ? isObject(value) : typeof value === type)
+  for (const key of ['labels', 'annotations']) {
+    const map = metadata[key] ?? {}
+    if (!isObject(map)) return `metadata.${key}`
+    if (!Object.values(map).every((value) => is(value, 'string'))) return `metadata.${key}`
+  }
+  const finalizers = metadata['finalizers'] ?? []
+  if (!Array.isArray(finalizers) || !finalizers.every((one) => is(one, 'string'))) {
+    return 'metadata.finalizers'
+  }
+  const owners = metadata['ownerReferences'] ?? []
+  return Array.isArray(owners) && owners.every((one) => is(one, 'object'))
+    ? undefined
+    : 'metadata.ownerReferences'
 }
 
 /** Everything that is wrong with an object's metadata, whatever its kind. */
@@ -45,11 +70,11 @@ export function validateMetadata(
     const text = typeof value === 'string' ? value : ''
     if (text.length > 63) {
       causes.push(cause.invalid('metadata.labels', text, 'must be no more than 63 bytes'))
-    } else if (text !== '' && !NAME_PART.test(text)) {
+    } else if (!isLabelValue(text)) {
       causes.push(cause.invalid('metadata.labels', text, 'not a valid label value'))
     }
   }
-  causes.push(...annotations(metadata), ...finalizers(metadata, old))
+  causes.push(...annotations(metadata), ...finalizers(metadata, old), ...owners(metadata))
   return causes
 }
 
@@ -66,6 +91,16 @@ function annotations(metadata: JsonObject): Cause[] {
     causes.push(cause.tooLong('metadata.annotations', ANNOTATIONS_LIMIT))
   }
   return causes
+}
+
+function owners(metadata: JsonObject): Cause[] {
+  return listAt(metadata, 'ownerReferences')
+    .filter(isObject)
+    .flatMap((owner) =>
+      ['apiVersion', 'kind', 'name', 'uid']
+        .filter((key) => (textAt(owner, key) ?? '') === '')
+        .map((key) => cause.invalid(`metadata.ownerReferences.${key}`, '', 'must not be empty')),
+    )
 }
 
 function finalizers(metadata: JsonObject, old: JsonObject | undefined): Cause[] {

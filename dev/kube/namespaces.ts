@@ -2,7 +2,8 @@ import type { Api } from './api.ts'
 import type { Definition } from './definition.ts'
 import { NAMESPACES } from './definition.ts'
 import type { JsonObject } from './json.ts'
-import { listAt, metadataOf, objectAt, textAt } from './json.ts'
+import { listAt, metadataOf, textAt } from './json.ts'
+import { namespaceLabelled } from './namespace-label.ts'
 import { forbidden, notFound, type Refusal } from './refusal.ts'
 import { timeText } from './write.ts'
 
@@ -10,19 +11,11 @@ import { timeText } from './write.ts'
 export const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
 /** A namespace's own first state: the server's finalizer, its name as label, phase Active. */
-export function namespaceBegun(object: JsonObject): JsonObject {
-  const metadata = metadataOf(object)
-  const labels = objectAt(metadata, 'labels') ?? {}
-  return {
-    ...object,
-    metadata: {
-      ...metadata,
-      labels: { ...labels, 'kubernetes.io/metadata.name': textAt(metadata, 'name') ?? '' },
-    },
-    spec: { finalizers: ['kubernetes'] },
-    status: { phase: 'Active' },
-  }
-}
+export const namespaceBegun = (object: JsonObject): JsonObject => ({
+  ...namespaceLabelled(object),
+  spec: { finalizers: ['kubernetes'] },
+  status: { phase: 'Active' },
+})
 
 /** Why a new object can't be put into a namespace; undefined: it can. */
 export function namespaceRefusal(
@@ -48,9 +41,12 @@ export function namespaceRefusal(
 export function markedDeleted(object: JsonObject, now: Date): JsonObject {
   const metadata = { ...metadataOf(object) }
   metadata['deletionTimestamp'] = timeText(now)
-  metadata['deletionGracePeriodSeconds'] = 0
   const generation = metadata['generation']
-  if (typeof generation === 'number') metadata['generation'] = generation + 1
+  // Namespaces have neither.
+  if (typeof generation === 'number') {
+    metadata['generation'] = generation + 1
+    metadata['deletionGracePeriodSeconds'] = 0
+  }
   return { ...object, metadata }
 }
 

@@ -38,7 +38,7 @@ export class Refusal {
       status: 'Failure',
       message: parts.message,
       ...(parts.reason === undefined ? {} : { reason: parts.reason }),
-      ...(Object.keys(details).length === 0 ? {} : { details }),
+      ...(parts.details === undefined && parts.retryAfterSeconds === undefined ? {} : { details }),
       code: parts.code,
     }
   }
@@ -71,12 +71,22 @@ export const notFound = (subject: Subject, name: string): Refusal =>
     details: details(subject, name),
   })
 
+/** 404: nothing is served under this path of a group that is. */
+export const nothingServed = (subject?: Subject, name = ''): Refusal =>
+  new Refusal({
+    code: 404,
+    reason: 'NotFound',
+    message: 'the server could not find the requested resource',
+    details: subject === undefined ? {} : details(subject, name),
+  })
+
 /** 405: the path exists, but not for this method. */
-export const methodNotAllowed = (): Refusal =>
+export const methodNotAllowed = (subject?: Subject): Refusal =>
   new Refusal({
     code: 405,
     reason: 'MethodNotAllowed',
     message: 'the server does not allow this method on the requested resource',
+    details: subject === undefined ? {} : details(subject, ''),
   })
 
 /** 409: the name is taken. */
@@ -134,6 +144,10 @@ export const expired = (message: string, metadata?: JsonObject): Refusal =>
     message,
     ...(metadata === undefined ? {} : { metadata }),
   })
+
+/** 500: a resourceVersion that isn't a number. Like all that isn't foreseen, it has no reason. */
+export const noVersion = (text: string): Refusal =>
+  new Refusal({ code: 500, message: `not a version: ${JSON.stringify(text)}` })
 
 /** 415: the body's media type isn't one this verb reads. */
 export const unsupportedMediaType = (accepted: string[]): Refusal =>

@@ -3,7 +3,8 @@ import type { Definition } from './definition.ts'
 import { apiVersionOf } from './definition.ts'
 import type { Json, JsonObject } from './json.ts'
 import { isObject, metadataOf, textAt } from './json.ts'
-import { badRequest, cause, invalid, Refusal, unsupportedMediaType } from './refusal.ts'
+import { metadataMisfit } from './metadata.ts'
+import { badRequest, type Cause, cause, invalid, Refusal, unsupportedMediaType } from './refusal.ts'
 import { isTrue } from './watch.ts'
 
 /** An HTTP request as the verbs see it. */
@@ -43,21 +44,27 @@ export type WriteOptions = {
 export function writeOptions(request: ApiRequest): WriteOptions | Refusal {
   const { query } = request
   const given = query.get('fieldManager') ?? ''
-  const refused = (field: string, value: string, why: string) =>
-    invalid({ group: 'meta.k8s.io', kind: 'PatchOptions' }, '', [cause.invalid(field, value, why)])
-  if (given.length > 128) return refused('fieldManager', given, 'may not be longer than 128')
+  const refused = (why: Cause) =>
+    invalid({ group: 'meta.k8s.io', kind: OPTIONS[request.method] ?? 'PatchOptions' }, '', [why])
+  if (given.length > 128) return refused(cause.tooLong('fieldManager', 128))
+  if (/\p{C}/u.test(given)) {
+    return refused(cause.invalid('fieldManager', given, 'has characters that can not be printed'))
+  }
   const dryRun = query.getAll('dryRun')
   if (dryRun.some((value) => value !== 'All')) {
-    return refused('dryRun', dryRun.join(','), 'supported values: All')
+    return refused(cause.unsupported('dryRun', dryRun, ['All']))
   }
   const validation = query.get('fieldValidation') ?? 'Warn'
   if (validation !== 'Ignore' && validation !== 'Warn' && validation !== 'Strict') {
-    return refused('fieldValidation', validation, 'supported values: Ignore, Strict, Warn')
+    const supported = ['', 'Ignore', 'Strict', 'Warn']
+    return refused(cause.unsupported('fieldValidation', validation, supported))
   }
   const agent = request.userAgent.split('/')[0] ?? ''
   const manager = given !== '' ? given : agent === '' ? 'unknown' : agent.slice(0, 128)
   return { manager, dryRun: dryRun.length > 0, validation, size: request.body.length }
 }
+
+const OPTIONS: Record<string, string> = { POST: 'CreateOptions', PUT: 'UpdateOptions' }
 
 export const wantsForce = (request: ApiRequest): boolean => isTrue(request.query.get('force'))
 
@@ -80,16 +87,30 @@ export function objectBody(request: ApiRequest, target: Target): JsonObject | Re
   if (!JSON_TYPES.includes(request.contentType)) return unsupportedMediaType(JSON_TYPES.slice(0, 2))
   const value = parseBody(request.body)
   if (value instanceof Refusal) return value
-  return fitting(value, target)
+  const fit = fitting(value, target)
+  return fit instanceof Refusal ? fit : readable(fit, target.definition)
+}
+
+/** A PUT's or POST's metadata has to be readable at all. */
+export function readable(object: JsonObject, definition: Definition): JsonObject | Refusal {
+  const misfit = metadataMisfit(object)
+  if (misfit === undefined) return object
+  const told = `${definition.kind} in version "${definition.version}" cannot be handled as a ${definition.kind}`
+  return badRequest(`${told}: ${misfit} is of the wrong type`)
 }
 
 /** Checks that an object is of the target's kind and place, and puts it there where it says nothing. */
-export function fitting(value: Json, target: Target): JsonObject | Refusal {
+export function fitting(value: Json, target: Target, applies = false): JsonObject | Refusal {
   const { definition } = target
   const expected = apiVersionOf(definition)
   if (!isObject(value)) return badRequest('the body is not an object')
   const apiVersion = textAt(value, 'apiVersion') ?? ''
   const kind = textAt(value, 'kind') ?? ''
+  if (apiVersion === expected && kind !== definition.kind && kind !== '' && !applies) {
+    const name = textAt(metadataOf(value), 'name') ?? ''
+    const why = cause.invalid('kind', kind, `must be ${definition.kind}`)
+    return invalid({ group: definition.group, kind }, name, [why])
+  }
   if (apiVersion !== expected || kind !== definition.kind) {
     const told = `${JSON.stringify(apiVersion)}, kind ${JSON.stringify(kind)}`
     return badRequest(

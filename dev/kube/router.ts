@@ -10,6 +10,8 @@ export type Route =
   | { to: 'openapi'; group: string; version: string }
   | { to: 'discovery'; path: string[] }
   | { to: 'object'; target: Target }
+  | { to: 'no-resource' }
+  | { to: 'no-subresource'; definition: Target['definition']; name: string }
   | { to: 'nothing' }
 
 const NOTHING: Route = { to: 'nothing' }
@@ -31,14 +33,22 @@ export function routeOf(api: Api, pathname: string): Route {
     case 'openapi':
       return openapiRoute(path)
     case 'api':
-      if (path.length <= 2) return { to: 'discovery', path }
-      return objectRoute(api, '', second ?? '', path.slice(2))
+      return coreRoute(api, path)
     case 'apis':
       if (path.length <= 3) return { to: 'discovery', path }
       return objectRoute(api, second ?? '', third ?? '', path.slice(3))
     default:
       return NOTHING
   }
+}
+
+/** The core group's own paths answer by a Status where they lead nowhere, unlike all others. */
+function coreRoute(api: Api, path: string[]): Route {
+  const [, version, ...rest] = path
+  const route: Route =
+    rest.length === 0 ? { to: 'discovery', path } : objectRoute(api, '', version ?? '', rest)
+  const nowhere = route.to === 'nothing' || (version !== undefined && version !== 'v1')
+  return nowhere ? { to: 'no-resource' } : route
 }
 
 function openapiRoute(path: string[]): Route {
@@ -71,6 +81,8 @@ function objectTarget(definition: Target['definition'], namespace: string, rest:
   if (subresource === undefined) {
     return { to: 'object', target: { definition, namespace, name, subresource: '' } }
   }
-  if (subresource !== 'status' || !definition.hasStatus) return NOTHING
+  if (subresource !== 'status' || !definition.hasStatus) {
+    return { to: 'no-subresource', definition, name }
+  }
   return { to: 'object', target: { definition, namespace, name, subresource } }
 }

@@ -1,12 +1,11 @@
 import type { JsonObject } from './json.ts'
-import { badRequest, type Refusal } from './refusal.ts'
+import { isLabelValue, isQualifiedName } from './metadata.ts'
+import { badRequest, Refusal } from './refusal.ts'
 import type { Version } from './storage.ts'
 
 /** What a list or watch is narrowed to. */
 export type Selector = {
   namespace: string
-  /** By fieldSelector metadata.name. */
-  name: string | undefined
   /** Nothing is selected but by namespace. */
   everything: boolean
   matches(version: Version): boolean
@@ -16,34 +15,56 @@ type Requirement = (labels: JsonObject) => boolean
 
 const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/
 const EQUALS = /^([^\s!=]+)\s*(==|=|!=)\s*([^\s!=]*)$/
-const EXISTS = /^(!?)\s*([^\s!=(),]+)$/
+const COMPARES = /^([^\s!=<>]+)\s*([<>])\s*([0-9]+)$/
+const EXISTS = /^(!?)\s*([^\s!=(),<>]+)$/
 
-/** Splits at the commas outside of parentheses. */
-function terms(text: string): string[] {
-  const found = text.match(/(\([^()]*\)|[^,()])+/g) ?? []
-  return found.map((term) => term.trim()).filter((term) => term !== '')
+/** Splits at the commas outside of parentheses; no text is no term. */
+const terms = (text: string): string[] =>
+  text.trim() === '' ? [] : text.split(/,(?![^()]*\))/).map((term) => term.trim())
+
+/** What a term asks of labels; undefined where it makes no sense. */
+function requirement(term: string): Requirement | undefined {
+  const [key, values, holds] = parsed(term) ?? []
+  if (key === undefined || values === undefined || holds === undefined) return undefined
+  return isQualifiedName(key) && values.every(isLabelValue) ? holds : undefined
 }
 
-function requirement(term: string): Requirement | undefined {
+function parsed(term: string): [string, string[], Requirement] | undefined {
   const set = SET.exec(term)
   if (set !== null) {
     const [, key = '', operator, list = ''] = set
-    const values = new Set(list.split(',').map((value) => value.trim()))
-    return operator === 'in'
-      ? (labels) => typeof labels[key] === 'string' && values.has(labels[key])
-      : (labels) => !(typeof labels[key] === 'string' && values.has(labels[key]))
+    const values = list.split(',').map((value) => value.trim())
+    const within: Requirement = (labels) => values.some((value) => labels[key] === value)
+    return [key, values, operator === 'in' ? within : (labels) => !within(labels)]
   }
   const equals = EQUALS.exec(term)
   if (equals !== null) {
     const [, key = '', operator, value = ''] = equals
-    return operator === '!=' ? (labels) => labels[key] !== value : (labels) => labels[key] === value
+    const same: Requirement = (labels) => labels[key] === value
+    return [key, [value], operator === '!=' ? (labels) => !same(labels) : same]
+  }
+  const compares = COMPARES.exec(term)
+  if (compares !== null) {
+    const [, key = '', operator, bound] = compares
+    const sign = operator === '>' ? 1 : -1
+    return [key, [], (labels) => sign * (Number(labels[key] ?? Number.NaN) - Number(bound)) > 0]
   }
   const exists = EXISTS.exec(term)
   if (exists === null) return undefined
   const [, not, key = ''] = exists
-  return not === '!'
-    ? (labels) => !Object.hasOwn(labels, key)
-    : (labels) => Object.hasOwn(labels, key)
+  const has: Requirement = (labels) => Object.hasOwn(labels, key)
+  return [key, [], not === '!' ? (labels) => !has(labels) : has]
+}
+
+/** What a term asks of an object's name and namespace; no other fields are known. */
+function fieldRequirement(term: string): ((version: Version) => boolean) | Refusal {
+  const [, field, operator, value = ''] = EQUALS.exec(term) ?? []
+  if (field === undefined) return badRequest(`invalid selector: ${term}`)
+  if (field !== 'metadata.name' && field !== 'metadata.namespace') {
+    return badRequest(`field label not supported: ${field}`)
+  }
+  const part = field === 'metadata.name' ? 'name' : 'namespace'
+  return (version) => (version[part] === value) === (operator !== '!=')
 }
 
 /** Reads `labelSelector` and `fieldSelector`; only metadata.name and metadata.namespace are fields. */
@@ -55,24 +76,18 @@ export function selectorOf(query: URLSearchParams, namespace: string): Selector 
     if (one === undefined) return badRequest(`unable to parse requirement: ${term}`)
     requirements.push(one)
   }
-  let name: string | undefined
-  let within = namespace
+  const fields: ((version: Version) => boolean)[] = []
   for (const term of terms(query.get('fieldSelector') ?? '')) {
-    const [, field, operator, value = ''] = EQUALS.exec(term) ?? []
-    if (operator === undefined || operator === '!=') {
-      return badRequest(`field selector not supported: ${term}`)
-    }
-    if (field === 'metadata.name') name = value
-    else if (field === 'metadata.namespace' && (within === '' || within === value)) within = value
-    else return badRequest(`field label not supported: ${field}`)
+    const one = fieldRequirement(term)
+    if (one instanceof Refusal) return one
+    fields.push(one)
   }
   return {
-    namespace: within,
-    name,
-    everything: requirements.length === 0 && name === undefined,
+    namespace,
+    everything: requirements.length === 0 && fields.length === 0,
     matches: (version) =>
-      (within === '' || version.namespace === within) &&
-      (name === undefined || version.name === name) &&
+      (namespace === '' || version.namespace === namespace) &&
+      fields.every((holds) => holds(version)) &&
       requirements.every((holds) => holds(version.labels)),
   }
 }

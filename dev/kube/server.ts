@@ -34,7 +34,10 @@ export type ApiServerOptions = {
   bookmarkMs?: number
   /** How long a list waits for a version from the future before it answers 504 (3,000 ms). */
   freshWaitMs?: number
-  /** This long after the start object requests answer 429 (0 ms). */
+  /**
+   * So long after the start, as in real servers, watches and whole lists answer 429, published
+   * schemas 404, and health 500 (0 ms). A real one took 1 s.
+   */
   initializingMs?: number
   /**
    * Asked before each request on objects is carried out: a promise makes the server slow, one of

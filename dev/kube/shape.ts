@@ -36,8 +36,8 @@ export function shapedObject(
     const where = path === '' ? name : `${path}.${name}`
     if (field === 'unknown') {
       dropped.push(where)
-    } else if (value === null && field !== undefined && !field.nullable && hasDefault(field)) {
-      // a null that isn't allowed counts as absent where a default stands ready
+    } else if (value === null && field !== undefined && isTyped(field) && !field.nullable) {
+      // A null that isn't allowed counts as absent.
     } else {
       out[name] = shaped(value, field, dropped, where)
     }
@@ -50,4 +50,4 @@ export function shapedObject(
   return out
 }
 
-const hasDefault = (schema: Schema): boolean => schema.default !== undefined
+const isTyped = (schema: Schema): boolean => schema.type !== undefined

@@ -17,11 +17,17 @@ const BLOCKING = new Set([
 ])
 
 /**
- * Everything that is wrong with a value by its schema. Parts that are equal in `old` pass as they
- * are: an update isn't refused for what it doesn't touch.
+ * Everything that is wrong with a value by its schema, after `found`, what is known to be wrong with
+ * it otherwise. Parts that are equal in `old` pass as they are: an update isn't refused for what it
+ * doesn't touch.
  */
-export function validate(value: Json, old: Json | undefined, schema: Schema): Cause[] {
-  const causes: Cause[] = []
+export function validate(
+  value: Json,
+  old: Json | undefined,
+  schema: Schema,
+  found: Cause[] = [],
+): Cause[] {
+  const causes = [...found]
   walk(value, old, schema, '', causes)
   if (!schema.hasRules) return causes
   if (causes.some((one) => BLOCKING.has(one.reason))) {

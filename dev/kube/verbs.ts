@@ -1,14 +1,12 @@
 import type { Api } from './api.ts'
 import { crdProblems } from './crd-check.ts'
-import { CRDS } from './definition.ts'
 import type { JsonObject } from './json.ts'
 import { isObject, listAt, metadataOf, objectAt, textAt } from './json.ts'
+import { metadataMisfit } from './metadata.ts'
 import {
   continueDraining,
-  drainNamespace,
   hasFinalizers,
   isDeleting,
-  markedDeleted,
   namespaceBegun,
   namespaceRefusal,
 } from './namespaces.ts'
@@ -20,6 +18,7 @@ import {
   conflict,
   invalid,
   notFound,
+  noVersion,
   Refusal,
   staleVersion,
   unsupportedMediaType,
@@ -35,7 +34,6 @@ import {
   wantsForce,
   writeOptions,
 } from './request.ts'
-import type { Selector } from './selectors.ts'
 import { keyOf, type Version } from './storage.ts'
 import type { Writer, Written } from './write.ts'
 import { appliedObject, newObject, updatedObject } from './write.ts'
@@ -46,7 +44,7 @@ export type Answer = { code: number; json: string; warnings?: string[] }
 /** etcd's limit of a request; what is larger can't be stored. */
 const OBJECT_LIMIT = 1.5 * 1024 * 1024
 
-const liveOf = (api: Api, target: Target): Version | undefined =>
+export const liveOf = (api: Api, target: Target): Version | undefined =>
   api.table(target.definition).current.get(keyOf(target.namespace, target.name))
 
 const writerOf = (api: Api, target: Target, options: WriteOptions): Writer => ({
@@ -69,7 +67,8 @@ export function create(api: Api, target: Target, request: ApiRequest): Answer | 
   if (body instanceof Refusal) return body
   const metadata = metadataOf(body)
   if (textAt(metadata, 'resourceVersion')) {
-    return badRequest('resourceVersion should not be set on objects to be created')
+    const message = 'resourceVersion should not be set on objects to be created'
+    return new Refusal({ code: 500, message })
   }
   const prefix = textAt(metadata, 'generateName')
   if (textAt(metadata, 'name') === undefined && prefix !== undefined) {
@@ -93,10 +92,8 @@ export function update(api: Api, target: Target, request: ApiRequest): Answer | 
   const live = liveOf(api, target)
   if (live === undefined) return notFound(definition, name)
   const version = textAt(metadataOf(body), 'resourceVersion') ?? ''
-  if (version === '' && definition.builtin !== 'namespace') {
-    const field = 'metadata.resourceVersion'
-    return invalid(definition, name, [cause.invalid(field, 0, 'must be specified for an update')])
-  }
+  const refused = versionRefusal(definition, name, version)
+  if (refused !== undefined) return refused
   const uid = textAt(metadataOf(body), 'uid') ?? ''
   if (uid !== '' && uid !== textAt(metadataOf(live.object), 'uid')) {
     return conflict(definition, name, `uid mismatch: the precondition is ${uid}`)
@@ -104,6 +101,20 @@ export function update(api: Api, target: Target, request: ApiRequest): Answer | 
   if (version !== '' && version !== `${live.revision}`) return staleVersion(definition, name)
   const written = updatedObject(definition, live.object, body, writerOf(api, target, options))
   return commit(api, target, live, written, options)
+}
+
+/** Why what comes with such a version can't be an update; undefined: it can. */
+function versionRefusal(
+  definition: Target['definition'],
+  name: string,
+  version: string,
+): Refusal | undefined {
+  if (version === '') {
+    if (definition.builtin === 'namespace') return undefined
+    const why = cause.invalid('metadata.resourceVersion', 0, 'must be specified for an update')
+    return invalid({ group: definition.group, kind: definition.plural }, name, [why])
+  }
+  return /^\d+$/.test(version) ? undefined : noVersion(version)
 }
 
 export function patch(api: Api, target: Target, request: ApiRequest): Answer | Refusal {
@@ -128,17 +139,41 @@ export function patch(api: Api, target: Target, request: ApiRequest): Answer | R
       ? { object: mergePatched(live.object, body) }
       : Array.isArray(body)
         ? jsonPatched(live.object, body)
-        : { problem: 'the patch is not a list of operations' }
+        : badRequest('the patch is not a list of operations')
+  if (patched instanceof Refusal) return patched
   if ('problem' in patched) {
-    return new Refusal({ code: 422, reason: 'Invalid', message: patched.problem })
+    return new Refusal({ code: 422, reason: 'Invalid', message: patched.problem, details: {} })
   }
   const fit = fitting(patched.object, target)
   if (fit instanceof Refusal) return fit
-  const refused = preconditions(target, live, fit)
+  const misfit = metadataMisfit(fit)
+  if (misfit !== undefined) return patchRefusal(`${misfit} is of the wrong type`)
+  const refused =
+    versionRefusal(definition, name, textAt(metadataOf(fit), 'resourceVersion') ?? '') ??
+    preconditions(target, live, fit)
   if (refused !== undefined) return refused
   const written = updatedObject(definition, live.object, fit, writerOf(api, target, options))
+  if (!(written instanceof Refusal) && options.validation === 'Strict') {
+    if (written.unknown.length > 0) return patchRefusal(unknownFields(written).join(', '))
+  }
   return commit(api, target, live, written, options)
 }
+
+/** 422 for a patch that makes of an object what isn't one of its kind. */
+const patchRefusal = (why: string): Refusal => {
+  const subject = { group: '', kind: '' }
+  const { status } = invalid(subject, '', [cause.invalid('patch', '', why)])
+  const causes = listAt(objectAt(status, 'details'), 'causes')
+  return new Refusal({
+    code: 422,
+    reason: 'Invalid',
+    message: textAt(status, 'message') ?? '',
+    details: { causes },
+  })
+}
+
+const unknownFields = (written: Written): string[] =>
+  written.unknown.map((path) => `unknown field "${path}"`)
 
 /** A patch may say which object and version it is meant for. */
 function preconditions(target: Target, live: Version, body: JsonObject): Refusal | undefined {
@@ -167,14 +202,16 @@ function apply(
   }
   const parsed = parseBody(request.body)
   if (parsed instanceof Refusal) return parsed
-  const body = fitting(parsed, target)
+  const body = fitting(parsed, target, true)
   if (body instanceof Refusal) return body
-  if (listAt(metadataOf(body), 'managedFields').length > 0) {
+  if ((metadataOf(body)['managedFields'] ?? null) !== null) {
     return badRequest('metadata.managedFields must be nil')
   }
   const live = liveOf(api, target)
   if (live === undefined) {
     if (target.subresource !== '') return notFound(definition, name)
+    const given = isObject(parsed) ? textAt(metadataOf(parsed), 'name') : undefined
+    if (given === undefined) return withoutName()
     if (textAt(metadataOf(body), 'uid')) {
       return conflict(definition, name, 'uid mismatch: no existing object was found')
     }
@@ -186,8 +223,13 @@ function apply(
   }
   const writer = writerOf(api, target, options)
   const written = appliedObject(definition, live?.object, body, writer, wantsForce(request))
+  const silent = isObject(parsed) && parsed['metadata'] === undefined
+  if (silent && !(written instanceof Refusal) && written.lostMetadata) return withoutName()
   return commit(api, target, live, written, options, live === undefined ? 201 : 200)
 }
+
+/** Where an apply says nothing of metadata, and nobody owns any of it any more. */
+const withoutName = (): Refusal => badRequest('the name of the object has to be provided')
 
 const placeRefusal = (api: Api, target: Target): Refusal | undefined =>
   target.definition.namespaced
@@ -205,7 +247,7 @@ function commit(
 ): Answer | Refusal {
   if (written instanceof Refusal) return written
   const { definition } = target
-  const unknown = written.unknown.map((path) => `unknown field "${path}"`)
+  const unknown = unknownFields(written)
   if (unknown.length > 0 && options.validation === 'Strict') {
     const told = `${definition.kind} in version "${definition.version}" cannot be handled as a ${definition.kind}`
     return badRequest(`${told}: strict decoding error: ${unknown.join(', ')}`)
@@ -247,95 +289,3 @@ const specOf = (object: JsonObject): JsonObject => {
   const spec = objectAt(object, 'spec')
   return spec === undefined ? {} : { spec }
 }
-
-/** Preconditions and options in the body of DELETE; the query may hold them too. */
-function deleteOptions(
-  request: ApiRequest,
-): { uid: string; version: string; dryRun: boolean } | Refusal {
-  const query = request.query.getAll('dryRun').includes('All')
-  if (request.body.trim() === '') return { uid: '', version: '', dryRun: query }
-  const body = parseBody(request.body)
-  if (body instanceof Refusal) return body
-  if (!isObject(body)) return badRequest('DeleteOptions expected')
-  const preconditions = objectAt(body, 'preconditions')
-  return {
-    uid: textAt(preconditions, 'uid') ?? '',
-    version: textAt(preconditions, 'resourceVersion') ?? '',
-    dryRun: query || listAt(body, 'dryRun').includes('All'),
-  }
-}
-
-export function remove(api: Api, target: Target, request: ApiRequest): Answer | Refusal {
-  const options = deleteOptions(request)
-  if (options instanceof Refusal) return options
-  const { definition, name } = target
-  const live = liveOf(api, target)
-  if (live === undefined) return notFound(definition, name)
-  const uid = textAt(metadataOf(live.object), 'uid') ?? ''
-  if (options.uid !== '' && options.uid !== uid) {
-    return conflict(definition, name, `uid mismatch: the precondition is ${options.uid}`)
-  }
-  if (options.version !== '' && options.version !== `${live.revision}`) {
-    return conflict(definition, name, `version mismatch: the precondition is ${options.version}`)
-  }
-  const kept = options.dryRun ? undefined : removeOne(api, target, live)
-  if (kept !== undefined) return { code: 200, json: kept.json }
-  const status: JsonObject = {
-    kind: 'Status',
-    apiVersion: 'v1',
-    metadata: {},
-    status: 'Success',
-    details: {
-      name,
-      ...(definition.group === '' ? {} : { group: definition.group }),
-      kind: definition.plural,
-      uid,
-    },
-  }
-  return { code: 200, json: JSON.stringify(status) }
-}
-
-/** Deletes an object, or begins to; answers its state while finalizers keep it. */
-function removeOne(api: Api, target: Target, live: Version): Version | undefined {
-  const { definition } = target
-  const table = api.table(definition)
-  if (definition.builtin === 'namespace') {
-    if (isDeleting(live.object)) return live
-    const marked = { ...markedDeleted(live.object, api.now()), status: { phase: 'Terminating' } }
-    const version = table.put(marked)
-    drainNamespace(api, live.name)
-    return version
-  }
-  if (hasFinalizers(live.object)) {
-    return isDeleting(live.object) ? live : table.put(markedDeleted(live.object, api.now()))
-  }
-  table.remove(live)
-  if (definition === CRDS) api.dropCrd(live.name)
-  if (definition.namespaced) continueDraining(api, live.namespace)
-  return undefined
-}
-
-/** Deletes all that is selected in one namespace; answers the objects as a list. */
-export function removeAll(
-  api: Api,
-  target: Target,
-  selector: Selector,
-  request: ApiRequest,
-): Answer | Refusal {
-  const options = deleteOptions(request)
-  if (options instanceof Refusal) return options
-  const table = api.table(target.definition)
-  const found = table.snapshot(api.store.revision).filter((one) => selector.matches(one))
-  if (!options.dryRun)
-    for (const live of found) removeOne(api, { ...target, name: live.name }, live)
-  const head = {
-    kind: target.definition.listKind,
-    apiVersion: metadataVersion(target),
-    metadata: { resourceVersion: `${api.store.revision}` },
-  }
-  const items = found.map((version) => version.json).join(',')
-  return { code: 200, json: `${JSON.stringify(head).slice(0, -1)},"items":[${items}]}` }
-}
-
-const metadataVersion = ({ definition }: Target): string =>
-  definition.group === '' ? definition.version : `${definition.group}/${definition.version}`

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Definition } from './definition.ts'
 import { apiVersionOf } from './definition.ts'
-import { cause, expired, invalid, type Refusal } from './refusal.ts'
+import { optionsRefused, timeoutOf } from './list.ts'
+import { cause, expired, noVersion, type Refusal } from './refusal.ts'
 import type { Selector } from './selectors.ts'
 import type { Change, StoreEvent, Table, Version } from './storage.ts'
 
@@ -22,28 +23,26 @@ const DEFAULT_TIMEOUT_MS = 30 * 60 * 1000
 
 /** Reads a watch's parameters. */
 export function watchRequest(query: URLSearchParams): WatchRequest | Refusal {
-  const refused = (field: string, why: string) =>
-    invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [cause.forbidden(field, why)])
+  const refused = (why: string) => cause.forbidden('resourceVersionMatch', why)
   const version = query.get('resourceVersion') ?? ''
   const match = query.get('resourceVersionMatch') ?? ''
   const initial = query.get('sendInitialEvents')
-  const seconds = Number(query.get('timeoutSeconds') ?? 0)
-  const from = version === '' ? 0 : Number(version)
-  if (!Number.isSafeInteger(from) || from < 0) {
-    return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
-      cause.invalid('resourceVersion', version, 'not a version'),
-    ])
+  const seconds = timeoutOf(query)
+  if (typeof seconds !== 'number') return seconds
+  if ((query.get('continue') ?? '') !== '') {
+    return optionsRefused(refused('is forbidden when continue is provided'))
   }
   if (initial !== null && match !== 'NotOlderThan') {
-    return refused(
-      'resourceVersionMatch',
-      'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-    )
+    return optionsRefused(refused('sendInitialEvents requires it to be NotOlderThan'))
   }
   if (initial === null && match !== '') {
-    return refused('resourceVersionMatch', 'is forbidden for watch unless sendInitialEvents is set')
+    const why = refused('is forbidden for watch unless sendInitialEvents is set')
+    const unknown = cause.unsupported('resourceVersionMatch', match, ['NotOlderThan'])
+    return optionsRefused(why, ...(match === 'NotOlderThan' ? [] : [unknown]))
   }
-  const initialEvents = initial === 'true' || initial === '1'
+  const from = version === '' ? 0 : Number(version)
+  if (!Number.isSafeInteger(from) || from < 0) return noVersion(version)
+  const initialEvents = isTrue(initial)
   return {
     from: initialEvents || from === 0 ? undefined : from,
     bookmarks: isTrue(query.get('allowWatchBookmarks')),
@@ -52,7 +51,9 @@ export function watchRequest(query: URLSearchParams): WatchRequest | Refusal {
   }
 }
 
-export const isTrue = (text: string | null): boolean => text === 'true' || text === '1'
+/** A parameter that is there is true, unless it says that it isn't. */
+export const isTrue = (text: string | null): boolean =>
+  text !== null && text.toLowerCase() !== 'false' && text !== '0'
 
 /** One running watch: writes events to a response until it ends. */
 export class Watch {

@@ -18,7 +18,8 @@ import {
 } from './managers.ts'
 import { merged, withdrawn } from './merge.ts'
 import { validateMetadata } from './metadata.ts'
-import { conflict, invalid, type Refusal, untypable } from './refusal.ts'
+import { namespaceLabelled } from './namespace-label.ts'
+import { conflict, invalid, Refusal, untypable } from './refusal.ts'
 import { shapedObject } from './shape.ts'
 import { compare, fieldSetOf, typingProblem } from './typed.ts'
 import { validate } from './validate.ts'
@@ -31,7 +32,13 @@ export type Writer = {
 }
 
 /** What a write comes to: the object to store, whether it differs from the live one, and warnings. */
-export type Written = { object: JsonObject; changed: boolean; unknown: string[] }
+export type Written = {
+  object: JsonObject
+  changed: boolean
+  unknown: string[]
+  /** An apply gave up the last field of metadata that anybody owned. */
+  lostMetadata?: boolean
+}
 
 /** Times are kept to the second. */
 export const timeText = (now: Date): string => `${now.toISOString().slice(0, 19)}Z`
@@ -55,7 +62,8 @@ export function newObject(
   writer: Writer,
 ): Written | Refusal {
   const unknown: string[] = []
-  const object = shapedObject(begun(definition, proposed, writer), definition.schema, unknown)
+  const started = begun(definition, named(definition, proposed), writer)
+  const object = shapedObject(started, definition.schema, unknown)
   const base = emptyOf(object)
   const managers = afterUpdate(definition, base, object, [], writer)
   return checked(definition, undefined, withManagers(object, managers), unknown)
@@ -69,7 +77,7 @@ export function updatedObject(
   writer: Writer,
 ): Written | Refusal {
   const unknown: string[] = []
-  const kept = reached(definition, live, proposed, writer.subresource)
+  const kept = reached(definition, live, named(definition, proposed), writer.subresource)
   const object = shapedObject(kept, definition.schema, unknown)
   const managers = afterUpdate(definition, live, object, readManagers(live), writer)
   return settled(definition, live, object, managers, unknown)
@@ -120,9 +128,16 @@ export function appliedObject(
     const object = shapedObject(begun(definition, next, writer), schema)
     return checked(definition, undefined, withManagers(object, all), [])
   }
-  const kept = reached(definition, live, next, writer.subresource)
-  return settled(definition, live, shapedObject(kept, schema), all, [])
+  const kept = reached(definition, live, named(definition, next), writer.subresource)
+  const written = settled(definition, live, shapedObject(kept, schema), all, [])
+  return written instanceof Refusal
+    ? written
+    : { ...written, lostMetadata: next['metadata'] === undefined }
 }
+
+/** A namespace always has its name as a label. */
+const named = (definition: Definition, object: JsonObject): JsonObject =>
+  definition.builtin === 'namespace' ? namespaceLabelled(object) : object
 
 const toldName = (definition: Definition, object: JsonObject): string => {
   const metadata = metadataOf(object)
@@ -284,10 +299,12 @@ function checked(
   object: JsonObject,
   unknown: string[],
 ): Written | Refusal {
-  const causes = [
-    ...validateMetadata(object, live, definition.builtin === 'namespace'),
-    ...validate(without(object, 'metadata'), live && without(live, 'metadata'), definition.schema),
-  ]
+  const causes = validate(
+    without(object, 'metadata'),
+    live && without(live, 'metadata'),
+    definition.schema,
+    validateMetadata(object, live, definition.builtin === 'namespace'),
+  )
   if (causes.length > 0) {
     return invalid(definition, textAt(metadataOf(object), 'name') ?? '', causes)
   }

@@ -1,171 +1,29 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
-import { Agent, request } from 'undici'
-import type { JsonObject } from '../../../dev/kube/json.ts'
-import { isObject, metadataOf, textAt } from '../../../dev/kube/json.ts'
 import type { ApiServer, ApiServerOptions } from '../../../dev/kube/server.ts'
 import { startApiServer } from '../../../dev/kube/server.ts'
+import { Client, namespaceObject, rulesPath } from '../../conformance/client.ts'
+import { ownCrds } from '../../support/crds.ts'
 
-/** Talks to an embedded API server as any client would: HTTPS, its CA, the admin's token. */
+/** Rules of the data plane's namespace. */
+export const RULES = rulesPath('galactic-system')
 
-const OWN = fileURLToPath(new URL('../../../dev/crds/', import.meta.url))
-
-/** The YAML texts in a folder. */
-export async function yamlTexts(folder: string): Promise<string[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort()
-  return Promise.all(names.map((name) => readFile(`${folder}/${name}`, 'utf8')))
-}
-
-export const ownCrds = (): Promise<string[]> => yamlTexts(OWN)
-export const selectorCrd = (): Promise<string> =>
-  readFile(`${OWN}/selector/networkrules.yaml`, 'utf8')
-
-export const APPLY = 'application/apply-patch+yaml'
-export const MERGE = 'application/merge-patch+json'
-export const JSON_PATCH = 'application/json-patch+json'
-
-export const NETWORK = '/apis/network.datumapis.com/v1alpha1'
-export const CLOUD = '/apis/cloud.datumapis.com/v1alpha1'
-export const RULES = `${NETWORK}/namespaces/galactic-system/networkrules`
-
-export type Answered = {
-  code: number
-  /** Empty where the body is no JSON object. */
-  body: JsonObject
-  text: string
-  headers: Record<string, string | string[] | undefined>
-}
-
-export type WatchLine = { type: string; object: JsonObject }
-
-export class Client {
+/** A client and the server that it talks to, which closes with it. */
+export class Embedded extends Client {
   readonly server: ApiServer
-  readonly #agent: Agent
 
   constructor(server: ApiServer) {
+    super(server)
     this.server = server
-    this.#agent = new Agent({ connect: { ca: server.ca } })
   }
 
-  async call(
-    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
-    path: string,
-    body?: unknown,
-    type = 'application/json',
-    headers: Record<string, string> = { authorization: `Bearer ${this.server.token}` },
-  ): Promise<Answered> {
-    const answer = await request(this.server.url + path, {
-      method,
-      dispatcher: this.#agent,
-      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': type }) },
-      ...(body === undefined
-        ? {}
-        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
-    const text = await answer.body.text()
-    const parsed: unknown = text.startsWith('{') ? JSON.parse(text) : undefined
-    return {
-      code: answer.statusCode,
-      body: isObject(parsed) ? parsed : {},
-      text,
-      headers: answer.headers,
-    }
-  }
-
-  get = (path: string): Promise<Answered> => this.call('GET', path)
-  apply = (path: string, body: unknown, query = 'fieldManager=me'): Promise<Answered> =>
-    this.call('PATCH', `${path}?${query}`, body, APPLY)
-  merge = (path: string, body: unknown): Promise<Answered> => this.call('PATCH', path, body, MERGE)
-
-  /** A watch's events in order; ends with the answer. */
-  async *watch(path: string, query = ''): AsyncGenerator<WatchLine, void> {
-    const answer = await request(`${this.server.url}${path}?watch=true&${query}`, {
-      dispatcher: this.#agent,
-      headers: { authorization: `Bearer ${this.server.token}` },
-      bodyTimeout: 0,
-    })
-    let rest = ''
-    answer.body.setEncoding('utf8')
-    for await (const chunk of answer.body) {
-      const lines = `${rest}${chunk}`.split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
-        const event: unknown = JSON.parse(line)
-        if (!isObject(event) || !isObject(event['object'])) throw new Error(`no event: ${line}`)
-        yield { type: textAt(event, 'type') ?? '', object: event['object'] }
-      }
-    }
-  }
-
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.server.close()
-    await this.#agent.destroy()
+    await super.close()
   }
 }
 
 /** Starts a server with our CRDs and the data plane's namespace. */
-export async function startClient(options: Partial<ApiServerOptions> = {}): Promise<Client> {
-  const client = new Client(await startApiServer({ crds: await ownCrds(), ...options }))
-  await client.call('POST', '/api/v1/namespaces', namespace('galactic-system'))
+export async function startEmbedded(options: Partial<ApiServerOptions> = {}): Promise<Embedded> {
+  const client = new Embedded(await startApiServer({ crds: await ownCrds(), ...options }))
+  await client.call('POST', '/api/v1/namespaces', namespaceObject('galactic-system'))
   return client
-}
-
-export const namespace = (name: string): JsonObject => ({
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name },
-})
-
-/** A rule of the backends dialect; `spec` replaces fields. */
-export const rule = (
-  name: string,
-  spec: JsonObject = {},
-  metadata: JsonObject = {},
-): JsonObject => ({
-  apiVersion: 'network.datumapis.com/v1alpha1',
-  kind: 'NetworkRule',
-  metadata: { name, ...metadata },
-  spec: {
-    vpcRef: '60',
-    vpcAttachmentRef: '61',
-    vipAddresses: ['2001:db8::1'],
-    protocol: 'tcp',
-    port: 80,
-    backends: [{ address: 'fd00::1', port: 80 }],
-    ...spec,
-  },
-})
-
-export const condition = (type: string, status = 'True'): JsonObject => ({
-  type,
-  status,
-  reason: 'Because',
-  message: '',
-  lastTransitionTime: '2025-01-01T00:00:00Z',
-})
-
-export const versionOf = (object: JsonObject): string =>
-  textAt(metadataOf(object), 'resourceVersion') ?? ''
-
-export const nameOf = (object: JsonObject): string => textAt(metadataOf(object), 'name') ?? ''
-
-/** What a refusal's causes say: `reason field`. */
-export function causesOf(answer: Answered): string[] {
-  const details = answer.body['details']
-  const causes = isObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
-  return causes.filter(isObject).map((one) => `${one['reason']} ${one['field']}`)
-}
-
-/** The next `count` events. */
-export async function take(
-  events: AsyncGenerator<WatchLine, void>,
-  count: number,
-): Promise<WatchLine[]> {
-  const taken: WatchLine[] = []
-  while (taken.length < count) {
-    const next = await events.next()
-    if (next.done) break
-    taken.push(next.value)
-  }
-  return taken
 }

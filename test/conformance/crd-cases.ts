@@ -1,6 +1,6 @@
-import type { Json, JsonObject } from '../../../dev/kube/json.ts'
-import { objectAt, textAt } from '../../../dev/kube/json.ts'
-import { CLOUD, condition, NETWORK, nameOf } from './server.ts'
+import type { Json, JsonObject } from '../../dev/kube/json.ts'
+import { objectAt, textAt } from '../../dev/kube/json.ts'
+import { CLOUD, condition, NETWORK, nameOf } from './client.ts'
 
 /** One object and what an API server makes of it. */
 export type Case = {

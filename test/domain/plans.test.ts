@@ -28,6 +28,7 @@ const CLUSTERS = {
   two: { hosts: [1, 2, 3], dialect: 'backends' },
   three: { hosts: [1, 4], dialect: 'selector' },
   unseen: { hosts: [5], dialect: undefined },
+  closed: { hosts: [1, 6], dialect: 'backends' },
 } as const
 
 beforeAll(async () => {
@@ -95,7 +96,7 @@ describe('a plan', () => {
         validateOnly: true,
       }),
     )
-    expect(all.flows.map(({ clusters }) => clusters)).toEqual([2, 1])
+    expect(all.flows.map(({ clusters }) => clusters)).toEqual([2, 1, 1])
   })
 
   it('tells of the labels by which the selector dialect finds backends', async () => {
@@ -130,5 +131,21 @@ describe('a plan', () => {
     )
     expect(answer.flows.map(({ lost }) => lost)).toEqual([1021])
     expect(answer.rules.filter(({ cluster }) => cluster === 'unseen')).toEqual([])
+  })
+
+  it('leaves out, and warns of, what a cordoned cluster does not take', async () => {
+    const loadBalancer = await create(1)
+    await store.prisma.cluster.update({
+      where: { name: 'closed' },
+      data: { mode: 'CORDONED', cordonedSince: new Date() },
+    })
+    const input = { loadBalancer, backends: backends(6), validateOnly: true }
+    const { flows, warnings, rules } = planOf(await addBackends(store, scope, input))
+    expect(flows).toEqual([])
+    expect(warnings).toMatchObject([
+      { code: 'CLUSTER_CORDONED', path: ['backends', '0', 'address'] },
+    ])
+    const listed = rules.flatMap(({ diff }) => diff.map(({ path }) => path.join('.')))
+    expect(listed.filter((path) => path.startsWith('spec'))).toEqual([])
   })
 })

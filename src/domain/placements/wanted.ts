@@ -12,13 +12,16 @@ export type TakenPlacement = {
   holds: { vip: string; rule: string }[]
 }
 
-/** A placement as `wanted_json` answers it. */
-export type WantedRow = Omit<Wanted, 'backends'> & {
-  applied: number
-  holds: { vip: string; rule: string }[]
-  health: { enabled: number; notUnhealthy: number }
-  minimumHealthyPercent: number
-  backends: (Omit<WantedBackend, 'unhealthy'> & { healthState: HealthState })[]
+/** A placement as `wanted_json` answers it, and the ids of the backends that the cluster doesn't take. */
+export type WantedRow = {
+  wanted: Omit<Wanted, 'backends'> & {
+    applied: number
+    holds: { vip: string; rule: string }[]
+    health: { enabled: number; notUnhealthy: number }
+    minimumHealthyPercent: number
+    backends: (Omit<WantedBackend, 'unhealthy'> & { healthState: HealthState })[]
+  }
+  cordoned: string[]
 }
 
 /** The ids of load balancers that are due in a cluster, the longest due first. */
@@ -48,16 +51,21 @@ export async function readWanted(
   cluster: string,
   ids: string[],
 ): Promise<Map<string, TakenPlacement>> {
-  const { rows } = await store.pool.query<{ id: string; wanted: WantedRow }>({
+  const { rows } = await store.pool.query<{ id: string } & WantedRow>({
     name: 'read-wanted',
-    text: 'SELECT id, wanted FROM wanted_json($1, $2::uuid[])',
+    text: `
+SELECT id, wanted, ARRAY(SELECT cordoned_backends($1, id)::text) AS cordoned
+FROM wanted_json($1, $2::uuid[])`,
     values: [cluster, ids],
   })
-  return new Map(rows.map(({ id, wanted }) => [id, toTaken(wanted)]))
+  return new Map(rows.map(({ id, ...row }) => [id, toTaken(row)]))
 }
 
-/** What is wanted, with health judged: a backend that fails its check is out, unless failing open. */
-export function toTaken(row: WantedRow): TakenPlacement {
+/**
+ * What is wanted, with health and cordons judged: a backend that fails its check is out, unless
+ * failing open, and so is one that the cluster doesn't take.
+ */
+export function toTaken({ wanted: row, cordoned }: WantedRow): TakenPlacement {
   const { applied, holds, health, minimumHealthyPercent, backends, ...wanted } = row
   const open = failsOpen(health.enabled, health.notUnhealthy, minimumHealthyPercent)
   return {
@@ -67,6 +75,7 @@ export function toTaken(row: WantedRow): TakenPlacement {
       ...wanted,
       backends: backends.map(({ healthState, ...backend }) => ({
         ...backend,
+        ...(cordoned.includes(backend.id) ? { cordoned: true } : {}),
         unhealthy: healthState === 'UNHEALTHY' && !open,
       })),
     },

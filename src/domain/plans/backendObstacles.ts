@@ -24,10 +24,11 @@ export function backendObstacles(
 /** By address, why an enabled backend can serve in no cluster. */
 function obstaclesOf(loadBalancer: StoredLoadBalancer, { clusters }: Scene): Map<string, Reason> {
   const obstacles = new Map<string, Reason>()
-  for (const { id, address, adminState, knownIn } of loadBalancer.backends) {
+  for (const { id, address, adminState, knownIn, cordonedIn } of loadBalancer.backends) {
     if (adminState !== 'ENABLED') continue
-    if ((knownIn ?? []).length === 0) {
-      obstacles.set(address, 'AddressUnknown')
+    const takers = (knownIn ?? []).filter((cluster) => !cordonedIn?.includes(cluster))
+    if (takers.length === 0) {
+      obstacles.set(address, knownIn?.length ? 'ClusterCordoned' : 'AddressUnknown')
       continue
     }
     const placed = clusters.flatMap(({ placements }) => {

@@ -98,9 +98,11 @@ SELECT cluster.name, cluster.dialect, cluster.session_affinity AS "sessionAffini
 FROM cluster
 CROSS JOIN LATERAL (
   -- What a move leaves standing for a while is not what it comes to.
-  SELECT json_agg(wanted::jsonb || '{"awaitsSuccessor": false}' ORDER BY id) AS list
+  SELECT json_agg(json_build_object(
+    'wanted', wanted::jsonb || '{"awaitsSuccessor": false}',
+    'cordoned', ARRAY(SELECT cordoned_backends(cluster.id, id))) ORDER BY id) AS list
   FROM wanted_json(cluster.id, $1::uuid[])) AS placed
-WHERE cluster.region_id IN (
+WHERE cluster.forgotten_at IS NULL AND cluster.region_id IN (
   SELECT region_id FROM load_balancer WHERE id = ANY ($1::uuid[])
   UNION SELECT region_id FROM ipv4_reservation WHERE id = ANY ($2::uuid[]))
 ORDER BY cluster.name`,

@@ -58,7 +58,8 @@ Warning.implement({
   description: 'What a person should know before making a change that would be accepted.',
   fields: (t) => ({
     code: t.exposeString('code', {
-      description: 'What it is, for programs, e.g. `FLOWS_MOVE` or `PORT_CHANGE_MOVES_ALL_FLOWS`.',
+      description:
+        'What it is, for programs. About connections: `FLOWS_MOVE`, `PORT_CHANGE_MOVES_ALL_FLOWS`, `PROTOCOL_CHANGE_CUTS_ALL_FLOWS`, `AFFINITY_CHANGE_MOVES_FLOWS`, `SERVED_IN_MORE_PLACES`, `SERVED_IN_FEWER_PLACES`, `SERVICE_ENDS`, `OTHER_LOAD_BALANCER_CHANGES`. About what would not serve: `NO_BACKENDS`, `ADDRESS_UNKNOWN`, `NODE_CONFLICT`, `ATTACHMENT_SHARED`, `CLUSTER_CORDONED`, `IPV4_NOT_SERVED`, `ADDRESS_HELD_ELSEWHERE`, `AFFINITY_NOT_SUPPORTED`. `UNCHANGED`: nothing would change. More may come.',
     }),
     message: t.exposeString('message', { description: 'What it means, in words for people.' }),
     path: t.exposeStringList('path', {

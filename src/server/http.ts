@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ExecutionResult, GraphQLError } from 'graphql'
+import { type ExecutionResult, execute, type GraphQLError, subscribe } from 'graphql'
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
@@ -135,11 +135,19 @@ function refuse(error: GraphQLError, request: IncomingMessage, response: ServerR
     return
   }
   const { status, headers } = forHttp(error)
+  const body = JSON.stringify({ errors: [toJson(error)] })
+  // graphql-sse: what is wrong with the operation itself is told in a stream that was accepted.
+  if (status === 400 && request.headers.accept?.includes('text/event-stream')) {
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+      .end(`event: next\ndata: ${body}\n\nevent: complete\ndata:\n\n`)
+    return
+  }
   // What is left of a body that wasn't read would be taken for the next request.
   if (!request.complete) response.setHeader('connection', 'close')
   response
     .writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers })
-    .end(JSON.stringify({ errors: [toJson(error)] }))
+    .end(body)
 }
 
 function remembering(documents: Documents): Plugin {
@@ -153,10 +161,13 @@ function remembering(documents: Documents): Plugin {
     onValidate({ context, setResult }) {
       setResult([...documents.check(String(context['params'].query)).errors])
     },
-    onExecute({ args }) {
+    // The same as over websockets, and as the short way.
+    onExecute({ args, setExecuteFn }) {
+      setExecuteFn(execute)
       Object.assign(args, { hideSuggestions: documents.hideSuggestions })
     },
-    onSubscribe({ args }) {
+    onSubscribe({ args, setSubscribeFn }) {
+      setSubscribeFn(subscribe)
       Object.assign(args, { hideSuggestions: documents.hideSuggestions })
     },
   }

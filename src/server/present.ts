@@ -15,9 +15,10 @@ export function present(error: unknown, logger: Logger): GraphQLError {
     const { code, http } = meant(error).extensions
     if (known.has(code)) return error
     if (isForTheClient(error)) {
-      // Without a path nothing was executed: the variables don't fit.
-      const early = error.path === undefined ? { spec: true, status: 400 } : undefined
-      return withExtensions(error, { code: 'BAD_USER_INPUT', http: http ?? early })
+      // Of an operation that was not executed at all, the variables don't fit.
+      const early = error.path === undefined && error.nodes !== undefined
+      const status = early ? { spec: true, status: 400 } : http
+      return withExtensions(error, { code: 'BAD_USER_INPUT', http: status })
     }
   }
   const requestId = randomUUID()

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { listAt, metadataOf, textAt } from '../../dev/kube/json.ts'
-import { type Answered, nameOf, rule, take, versionOf } from './client.ts'
+import { type Answered, NETWORK, nameOf, rule, take, versionOf } from './client.ts'
 import { onEachOwnServer } from './servers.ts'
 
 const names = (answer: Answered): string[] =>
@@ -81,6 +81,12 @@ onEachOwnServer((tested) => {
           if (answer.code === 200) break
           turnedAway.add(`${answer.headers['retry-after']} ${answer.text.trim()}`)
         }
+      }
+      // That isn't said of the schemas: until they are published they look like none.
+      for (;;) {
+        const schemas = await client.get(`/openapi/v3${NETWORK}`)
+        if (schemas.code === 200) break
+        expect([schemas.code, schemas.text]).toEqual([404, ''])
       }
       for (const answer of turnedAway) {
         expect(answer).toBe(

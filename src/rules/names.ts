@@ -29,6 +29,10 @@ export const loadBalancerOf = (rule: string): string | undefined =>
 export const bindingName = (rule: string, backendAddress: string, node: string): string =>
   `${rule}-${shortHash(backendAddress, node)}`
 
+/** Whether a name is one of ours for bindings; the data plane's own begin with the rule's name too. */
+export const isBindingName = (name: string): boolean =>
+  /^lb-[0-9a-f]{32}-[0-9a-f]{12}-[0-9a-f]{12}$/.test(name)
+
 const SERVING_PREFIX = 'lb.networking.datumapis.com/'
 const SERVING_LABEL =
   /^lb\.networking\.datumapis\.com\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/

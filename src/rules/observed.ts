@@ -77,9 +77,15 @@ export const tracedVips = (loadBalancer: string, observed: Observed): string[] =
 
 /** A rule carries a newer generation than the store knows: the store was restored from a backup. */
 export const isAhead = (rulesGeneration: number, observed: Observed): boolean =>
-  observed.rules.some(
-    ({ metadata }) => Number(metadata.annotations?.[GENERATION_ANNOTATION] ?? 0) > rulesGeneration,
-  )
+  newestGeneration(observed) > rulesGeneration
+
+/** The newest generation that a rule carries; 0: none does. */
+export const newestGeneration = ({ rules }: Observed): number =>
+  Math.max(0, ...rules.map(({ metadata }) => generationOn(metadata.annotations)))
+
+/** What isn't a number says nothing. */
+const generationOn = (annotations: Record<string, string> | undefined): number =>
+  Number(annotations?.[GENERATION_ANNOTATION] ?? 0) || 0
 
 /** What a condition of the data plane says, in its own words. */
 export const said = ({ reason, message }: ObjectCondition): string =>

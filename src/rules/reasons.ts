@@ -4,6 +4,9 @@
  */
 export const REASONS = {
   // Where a change stands.
+  Stored: 'What was asked for was accepted and is kept.',
+  VpcNotOwned:
+    'The VPC does not belong to the project any more: what runs goes on, but changes are refused.',
   InEffect: 'Everything that was asked for is in effect.',
   Progressing: 'What was asked for last is on its way.',
   Withdrawing: 'It is no longer wanted here and is being removed.',
@@ -19,6 +22,7 @@ export const REASONS = {
 
   // The rule in a cluster.
   Applied: 'The rule is in the cluster as it should be.',
+  RuleEdited: 'Somebody else changed the rule in a cluster; it is being put right.',
   Accepted: 'The data plane accepted the rule.',
   NotAccepted: 'The data plane refused the rule.',
   InvalidRule: 'The data plane says that the rule is not valid.',
@@ -58,6 +62,10 @@ export const REASONS = {
   NotAdvertised: 'The virtual address is not announced to the network.',
   Served: 'Addresses of this family are served.',
   NotProbed: 'Nobody probes it from outside; derived from what is announced and healthy.',
+  Probed: 'A connection from outside came through.',
+  ProbeFailed: 'Connections from outside do not come through.',
+  VantagesDisagree:
+    'Connections come through from some of the places outside that try, and not from others.',
 
   // Backends.
   Resolved: 'The address is known in the VPC.',

@@ -1,11 +1,13 @@
 import { canonical } from './addresses.ts'
 import { bindsAsWanted, carriesMarks, isAsWanted, type RuleMend, surplusOf } from './comparison.ts'
 import type { AttachmentLabel, Desired } from './desired.ts'
-import { namePrefix, SERVING, servingLabel } from './names.ts'
+import { isBindingName, namePrefix, SERVING, servingLabel } from './names.ts'
 import {
+  FIELD_MANAGER,
   INSTANCE_LABEL,
   type KubeObject,
   LOAD_BALANCER_LABEL,
+  MANAGED_BY_LABEL,
   NETWORK_RULES,
   type NetworkRule,
   type Resource,
@@ -143,11 +145,13 @@ const labelSteps = (desired: Desired, observed: Observed) => {
 
 /**
  * Ours by the labels, which another installation on the same cluster never shares. One that lost
- * its labels is known by its name.
+ * its labels is known by its name, unless it says that somebody else manages it.
  */
 const isOurs = ({ metadata: { name, labels } }: KubeObject, desired: Desired): boolean =>
   labels?.[INSTANCE_LABEL] === undefined
-    ? name.startsWith(namePrefix(desired.loadBalancer))
+    ? isBindingName(name) &&
+      name.startsWith(namePrefix(desired.loadBalancer)) &&
+      (labels?.[MANAGED_BY_LABEL] ?? FIELD_MANAGER) === FIELD_MANAGER
     : labels[INSTANCE_LABEL] === desired.instance &&
       labels[LOAD_BALANCER_LABEL] === desired.loadBalancer
 

@@ -142,6 +142,30 @@ describe('desired', () => {
     ])
   })
 
+  test('an attachment that carries one more IPv6 address, which is no backend, serves with none', () => {
+    const shared = { ...endpoint(1), otherAddresses: ['fd20:60::99'] }
+    const other = backend(2)
+    const alone = [backend(1, { endpoint: shared }), other]
+    expect(placedReasons(wanted({ backends: alone }), SELECTOR)).toEqual([
+      'AttachmentShared',
+      'Resolved',
+    ])
+    expect(placedReasons(wanted({ backends: alone }), BACKENDS)).toEqual(['Resolved', 'Resolved'])
+    const both = [...alone, backend(3, { address: 'fd20:60:0::99', endpoint: shared })]
+    expect(placedReasons(wanted({ backends: both }), SELECTOR)).toEqual([
+      'Resolved',
+      'Resolved',
+      'Resolved',
+    ])
+  })
+
+  test('an address for which the gateways have no row left has no rule, and those that have one keep it', () => {
+    const full = wanted({ vips: [vip(), ipv4Vip({ noRoom: true })] })
+    const { rules, vips } = desired(full, { ...BACKENDS, servesIPv4: true })
+    expect(rules).toHaveLength(1)
+    expect(vips[IPV4_VIP]?.finding.reason).toBe('ClusterFull')
+  })
+
   test('an IPv4 address has a rule only where IPv4 is served', () => {
     const want = wanted({ vips: [vip(), ipv4Vip()] })
     const without = desired(want, BACKENDS)

@@ -5,6 +5,7 @@ import { type Desired, desired } from '../../src/rules/desired.ts'
 import {
   GENERATION_ANNOTATION,
   INSTANCE_LABEL,
+  MANAGED_BY_LABEL,
   type NetworkRule,
   type ServiceVIPBinding,
 } from '../../src/rules/objects.ts'
@@ -228,6 +229,61 @@ describe('steps', () => {
     const before = desired(wanted({ instance: 'another' }), BACKENDS)
     const after = desired(wanted({ placed: false }), BACKENDS)
     expect(steps(after, observed({ bindings: before.bindings })).now).toEqual([])
+  })
+
+  test("the data plane's own binding, whose name begins with our rule's too, is never touched", () => {
+    const wish = desired(wanted({ backends: [backend(1)] }), SELECTOR)
+    const rule = first(wish.rules).metadata.name
+    const own = structuredClone(first(desired(wanted(), BACKENDS).bindings))
+    own.metadata = { name: `${rule}-worker-1-0123456789ab`, labels: { theirs: 'yes' } }
+    expect(steps(wish, { ...asIs(wish), bindings: [own] })).toEqual({ now: [], waitingFor: [] })
+    own.metadata = { name: `${rule}-0123456789ab`, labels: { [MANAGED_BY_LABEL]: 'galactic' } }
+    expect(steps(wish, { ...asIs(wish), bindings: [own] })).toEqual({ now: [], waitingFor: [] })
+  })
+
+  test('a binding that lost its labels gets them back', () => {
+    const wish = desired(wanted({ backends: [backend(1)] }), BACKENDS)
+    const seen = asIs(wish)
+    const { metadata } = first(seen.bindings)
+    delete metadata.labels
+    expect(told(wish, seen)).toEqual([`apply ServiceVIPBinding ${metadata.name}`])
+  })
+
+  test('a binding waits while one of another load balancer stands in its place', () => {
+    const held = backend(1, { nodeHeldBy: 'another' })
+    const wish = desired(wanted({ backends: [held, backend(2)] }), BACKENDS)
+    expect(wish.bindings.map(({ spec }) => spec.backendAddress)).toEqual([backend(2).address])
+    expect(wish.backends[held.id]?.placed.reason).toBe('NodeConflict')
+    expect(steps(wish, asIs(wish)).waitingFor).toEqual(['another'])
+  })
+
+  test('where another binding came into its place its own goes too, since its row is not its own any more', () => {
+    const before = desired(wanted({ backends: [backend(1)] }), BACKENDS)
+    const held = backend(1, { nodeHeldBy: 'another' })
+    const wish = desired(wanted({ backends: [held] }), BACKENDS)
+    expect(told(wish, asIs(before))).toEqual([
+      `remove ServiceVIPBinding ${first(before.bindings).metadata.name}`,
+    ])
+  })
+
+  test('a rule goes although the data plane can not let go of its binding any more', () => {
+    const before = desired(wanted({ backends: [backend(1)] }), BACKENDS)
+    const after = desired(wanted({ backends: [backend(1, { endpoint: null })] }), BACKENDS)
+    const seen = asIs(before)
+    const { metadata } = first(seen.bindings)
+    metadata.deletionTimestamp = '2026-01-01T00:00:00Z'
+    expect(told(after, seen)).toEqual([])
+    expect(told(after, { ...seen, stranded: [metadata.name] })).toEqual([
+      `remove NetworkRule ${first(before.rules).metadata.name}`,
+    ])
+  })
+
+  test('what moves stays until it is in effect where it goes', () => {
+    const before = desired(wanted(), BACKENDS)
+    const waiting = desired(wanted({ placed: false, awaitsSuccessor: true }), BACKENDS)
+    expect(steps(waiting, asIs(before)).now).toEqual([])
+    const leaving = desired(wanted({ placed: false, awaitsSuccessor: false }), BACKENDS)
+    expect(steps(leaving, asIs(before)).now).not.toEqual([])
   })
 
   test('a VIP that somebody added to our rule is taken out', () => {

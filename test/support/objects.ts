@@ -19,6 +19,7 @@ export async function objectsUntil<T extends KubeObject>(
   running: RunningCluster,
   resource: Resource,
   satisfied: (objects: T[]) => boolean,
+  selection: { namespace?: string } = { namespace: DATA_PLANE_NAMESPACE },
 ): Promise<T[]> {
   const { promise, resolve, reject } = Promise.withResolvers<T[]>()
   let known = false
@@ -27,7 +28,6 @@ export async function objectsUntil<T extends KubeObject>(
     const objects = [...follow.objects.values()]
     if (satisfied(objects)) resolve(objects)
   }
-  const selection = { namespace: DATA_PLANE_NAMESPACE }
   const follow = running.cluster.follow<T>(resource, selection, { changed: () => look() })
   const timer = setTimeout(
     () => reject(new Error(`still ${JSON.stringify([...follow.objects.values()], null, 1)}`)),

@@ -37,6 +37,7 @@ const POLICY = [
   'img-src data:',
   'font-src data:',
   "base-uri 'none'",
+  "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
 
@@ -57,6 +58,10 @@ export class GraphiQL {
     response.setHeader('etag', etag)
     response.setHeader('cache-control', 'no-cache')
     response.setHeader('content-security-policy', POLICY)
+    response.setHeader('referrer-policy', 'no-referrer')
+    response.setHeader('cross-origin-opener-policy', 'same-origin')
+    response.setHeader('cross-origin-resource-policy', 'same-origin')
+    response.setHeader('x-frame-options', 'DENY')
     if (request.headers['if-none-match'] === etag) {
       response.writeHead(304).end()
       return

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { type ExecutionResult, GraphQLError, type GraphQLFormattedError } from 'graphql'
 import type { Logger } from 'pino'
-import { CODES } from '../schema/failures.ts'
+import { InvalidCursor } from '../domain/paging.ts'
+import { badUserInput, CODES } from '../schema/failures.ts'
 
 const known = new Set<unknown>(CODES)
 
@@ -20,6 +21,14 @@ export function present(error: unknown, logger: Logger): GraphQLError {
       const status = early ? { spec: true, status: 400 } : http
       return withExtensions(error, { code: 'BAD_USER_INPUT', http: status })
     }
+  }
+  if (original(error) instanceof InvalidCursor) {
+    const told = badUserInput('The cursor is not one of this list in this order; begin without it.')
+    if (!(error instanceof GraphQLError)) return told
+    return withExtensions(
+      new GraphQLError(told.message, { nodes: error.nodes ?? null, path: error.path }),
+      told.extensions,
+    )
   }
   const requestId = randomUUID()
   logger.error({ requestId, err: original(error) }, 'a request failed')

@@ -129,8 +129,8 @@ class UsedPermissions extends Set<string> {
 }
 
 /**
- * The stream for as long as the rights hold; then an answer that says why not, and the end. Whoever
- * loses them has to be told by `end`, or a stream that waits would wait on.
+ * The stream for as long as the rights hold and it can be told; then an answer that says why not, and the
+ * end. Whoever loses them has to be told by `end`, or a stream that waits would wait on.
  */
 export function whileRightsHold(
   rights: Rights,
@@ -142,13 +142,19 @@ export function whileRightsHold(
   const stream: AsyncIterableIterator<ExecutionResult> = {
     async next() {
       if (over) return { done: true, value: undefined }
+      let error: GraphQLError | undefined
       if (rights.lost === undefined) {
-        const next = await iterator.next()
-        if (rights.lost === undefined) return next
+        try {
+          const next = await iterator.next()
+          if (rights.lost === undefined) return next
+        } catch (thrown) {
+          const originalError = thrown instanceof Error ? thrown : new Error(String(thrown))
+          error = new GraphQLError('a stream broke', { originalError })
+        }
       }
       over = true
       end()
-      return { done: false, value: { errors: [rights.lost] } }
+      return { done: false, value: { errors: [rights.lost ?? error ?? expired()] } }
     },
     async return() {
       over = true

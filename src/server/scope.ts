@@ -1,7 +1,7 @@
 import type { Store } from '../db/client.ts'
 import type { EventLog } from '../domain/events/log.ts'
 import { isProjectKnown } from '../domain/operators/projects.ts'
-import { type Clock, type Context, SERVICE } from '../schema/context.ts'
+import { type Clock, type Context, type Noted, SERVICE } from '../schema/context.ts'
 import { forbidden, unauthenticated, unknownProject } from '../schema/failures.ts'
 import { Loaders } from '../schema/loaders.ts'
 import { ANYWHERE, type Caller, type Credentials, type Identify } from './caller.ts'
@@ -59,7 +59,7 @@ export class Door {
   }
 
   /** The context of one operation. */
-  context({ caller, project, permissions }: Admitted): Context {
+  context({ caller, project, permissions }: Admitted, noted?: Noted): Context {
     const { store, log, clock } = this.#service
     return {
       store,
@@ -69,6 +69,7 @@ export class Door {
       caller,
       permissions,
       loaders: new Loaders(store, project),
+      noted,
     }
   }
 

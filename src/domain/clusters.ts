@@ -32,7 +32,7 @@ export async function recordReachability(
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
     failure === undefined
-      ? `UPDATE cluster SET unreachable_since = NULL, unreachable_message = NULL
+      ? `UPDATE cluster SET unreachable_since = NULL, unreachable_message = NULL, reachable_since = clock_timestamp()
          WHERE id = $1 AND unreachable_since IS NOT NULL AND $2::text IS NULL`
       : `UPDATE cluster SET unreachable_since = clock_timestamp(), unreachable_message = $2
          WHERE id = $1 AND unreachable_since IS NULL`,

@@ -68,6 +68,9 @@ export class ClusterView {
   readonly #bound = new KeyedIndex<ServiceVIPBinding>(nameOf, (binding) =>
     this.#isOurs(binding) ? [placeKey(placeOf(binding))] : [],
   )
+  readonly #owned = new KeyedIndex<ServiceVIPBinding>(nameOf, (binding) =>
+    this.#isOurs(binding) ? [`lb/${binding.metadata.labels?.[LOAD_BALANCER_LABEL]}`] : [],
+  )
   /** By node and address. */
   readonly #attached = new KeyedIndex<VpcAttachment>(nameOf, (attachment) =>
     endpointsOf(attachment).map(({ node, address }) => `${node} ${address}`),
@@ -111,6 +114,7 @@ export class ClusterView {
       bindings: follow<ServiceVIPBinding>(SERVICE_VIP_BINDINGS, (object, previous) => {
         this.#bindings.change(object, previous)
         this.#bound.change(object, previous)
+        this.#owned.change(object, previous)
         if (previous !== undefined && this.#isOurs(previous))
           listener.placeFreed(placeKey(placeOf(previous)))
         for (const binding of [object, previous]) {
@@ -167,10 +171,21 @@ export class ClusterView {
 
   /** The load balancers of which there is a rule or a binding of ours. */
   withTraces(): string[] {
-    const ids = [...this.#rules.keys(), ...this.#bindings.keys()]
-      .filter((key) => key.startsWith('lb/') && key !== 'lb/undefined')
-      .map((key) => key.slice('lb/'.length))
-    return [...new Set(ids)]
+    return idsIn([...this.#rules.keys(), ...this.#bindings.keys()])
+  }
+
+  /**
+   * The load balancers of which there is anything that certainly is ours, and those that an attachment
+   * names: a label doesn't tell whose it is.
+   */
+  owners(): { certain: string[]; labelled: string[] } {
+    const ours = [this.#rules.keys(), this.#owned.keys()].flatMap((keys) => [...keys])
+    return { certain: idsIn(ours), labelled: idsIn(this.#labelled.keys()) }
+  }
+
+  /** How many gateways there are. */
+  get gateways(): number {
+    return this.#follows.gateways.objects.size
   }
 
   /** What there is of a load balancer, given the names of its rules and its addresses. */
@@ -242,6 +257,15 @@ export class ClusterView {
     await Promise.all(Object.values(this.#follows).map((follow) => follow.close()))
   }
 }
+
+/** The load balancers among keys of an index, each once. */
+const idsIn = (keys: Iterable<string>): string[] => [
+  ...new Set(
+    [...keys]
+      .filter((key) => key.startsWith('lb/') && key !== 'lb/undefined')
+      .map((key) => key.slice('lb/'.length)),
+  ),
+]
 
 const rowsOf = (rule: NetworkRule | undefined): number => rule?.spec?.vipAddresses?.length ?? 0
 

@@ -15,6 +15,7 @@ import type { Prober } from './probe/prober.ts'
 import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
 import { Reconciler, UNSURE } from './reconciler.ts'
+import { Sweep } from './sweep.ts'
 
 /** How many load balancers of one cluster are worked at a time. */
 const CONCURRENCY = 16
@@ -36,6 +37,7 @@ export class ClusterWorker {
   readonly #queue: DirtyQueue
   readonly #probing: Probing
   readonly #limits: Limits
+  readonly #sweep: Sweep
   /** By load balancer: when it is looked at again without anything having happened. */
   readonly #appointments = new Map<string, NodeJS.Timeout>()
   readonly #timers = new Set<NodeJS.Timeout>()
@@ -47,6 +49,7 @@ export class ClusterWorker {
   #looking: Promise<void> | undefined
   #reading: Promise<void> | undefined
   #lookAgain = false
+  #sweeping: Promise<void> | undefined
 
   constructor(options: {
     store: Store
@@ -116,6 +119,15 @@ export class ClusterWorker {
       random: Math.random,
       now: () => new Date(),
     })
+    this.#sweep = new Sweep({
+      store,
+      cluster,
+      view: this.#view,
+      instance: options.instance,
+      owner,
+      signal: options.signal,
+      log,
+    })
     this.#queue = new DirtyQueue(CONCURRENCY, (id) => reconciler.reconcile(id))
     // Backends are reached by the network, whether or not the cluster's API answers.
     this.#probing = new Probing({
@@ -144,6 +156,7 @@ export class ClusterWorker {
   renewed(lease: Lease): void {
     this.#probing.hasProber = lease.hasProber
     if (lease.inventoryAccepted) void this.#inventory.accept()
+    if (lease.sweepAllowed && this.#ready) this.#later(0, () => this.#sweepOnce())
     if (lease.servesIPv4 === this.#capabilities.servesIPv4) return
     this.#capabilities = { ...this.#capabilities, servesIPv4: lease.servesIPv4 }
     if (this.#ready) void this.#lookAtAll()
@@ -159,7 +172,7 @@ export class ClusterWorker {
       this.#queue.close(),
       this.#probing.close(),
     ])
-    await this.#looking
+    await Promise.all([this.#looking, this.#sweeping])
   }
 
   async #begin(): Promise<void> {
@@ -171,11 +184,14 @@ export class ClusterWorker {
     }
     await this.#untilDone('read the schema', () => this.#readCapabilities())
     await this.#untilDone('compare the inventory', () => this.#inventory.begin())
+    // Before anything is written: what has an unknown owner holds its addresses from here on.
+    await this.#untilDone('sweep', () => this.#sweepOnce())
     if (this.#closed) return
     this.#ready = true
     // It answers: an owner before may have left it said that it doesn't.
     if (this.#unreachable === undefined) void this.#recordReachability(undefined)
     this.#every(this.#limits.rereadSchema, () => this.#readCapabilities())
+    this.#every(this.#limits.sweep, () => this.#sweepOnce())
     await this.#lookAtAll()
     this.look()
     this.#log.info({}, 'the cluster is served')
@@ -198,6 +214,19 @@ export class ClusterWorker {
       // The store is away; the next hint or second looks again.
       this.#log.warn({ err: error }, 'what is due could not be read')
     }
+  }
+
+  /** While something is being removed it is looked at again soon: its addresses wait for that. */
+  #sweepOnce(): Promise<void> {
+    this.#sweeping ??= this.#sweep
+      .run()
+      .then((unfinished) => {
+        if (unfinished) this.#later(AGAIN, () => this.#sweepOnce())
+      })
+      .finally(() => {
+        this.#sweeping = undefined
+      })
+    return this.#sweeping
   }
 
   /** Each look says anew when the next one should be. */
@@ -268,18 +297,25 @@ export class ClusterWorker {
   }
 
   #every(milliseconds: number, work: () => Promise<void>): void {
-    const again = () => {
-      const timer = setTimeout(async () => {
-        this.#timers.delete(timer)
-        try {
-          await work()
-        } catch (error) {
-          this.#log.warn({ err: error }, 'a regular look at the cluster failed')
-        }
-        if (!this.#closed) again()
-      }, milliseconds)
-      this.#timers.add(timer)
-    }
-    again()
+    this.#later(milliseconds, async () => {
+      try {
+        await work()
+      } finally {
+        this.#every(milliseconds, work)
+      }
+    })
+  }
+
+  #later(milliseconds: number, work: () => Promise<void>): void {
+    if (this.#closed) return
+    const timer = setTimeout(async () => {
+      this.#timers.delete(timer)
+      try {
+        await work()
+      } catch (error) {
+        this.#log.warn({ err: error }, 'a look at the cluster failed')
+      }
+    }, milliseconds)
+    this.#timers.add(timer)
   }
 }

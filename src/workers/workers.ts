@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Cluster } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { onHint } from '../domain/hints.ts'
-import { healPlacements } from '../domain/placements/derive.ts'
+import { advanceDraining, healPlacements } from '../domain/placements/derive.ts'
 import { removeOld } from '../domain/retention.ts'
 import { ClusterWorker } from './clusterWorker.ts'
 import { LeaseHolder } from './leaseHolder.ts'
@@ -85,6 +85,21 @@ export function startWorkers(options: {
     }
   }
 
+  let draining: Promise<void> | undefined
+  const drain = async () => {
+    try {
+      const left = await advanceDraining(store)
+      if (left > 0) log.info({ left }, 'load balancers leave clusters that are drained')
+    } catch (error) {
+      log.warn({ err: error }, 'what may leave drained clusters could not be read')
+    }
+  }
+  const drainOnce = () => {
+    draining ??= drain().finally(() => {
+      draining = undefined
+    })
+  }
+
   const remove = async () => {
     try {
       const eventDays = options.eventDays ?? EVENT_DAYS
@@ -99,6 +114,7 @@ export function startWorkers(options: {
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
     setInterval(lookEverywhere, POLL),
+    setInterval(drainOnce, POLL),
     setInterval(() => void heal(), HEAL),
     setInterval(() => void remove(), REMOVE),
   ]
@@ -108,6 +124,7 @@ export function startWorkers(options: {
     async close() {
       closing.abort()
       for (const timer of timers) clearInterval(timer)
+      await draining
       await leases.close()
     },
   }

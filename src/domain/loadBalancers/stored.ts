@@ -9,7 +9,8 @@ export type StoredLoadBalancer = Omit<LoadBalancerRecord, 'region' | 'status' | 
   rulesGeneration: number
   phase: Phase
   observedGeneration: number
-  backends: (BackendRecord & { knownIn: string[] | null })[]
+  /** `cordonedIn` null: no cluster of its region keeps anything out. */
+  backends: (BackendRecord & { knownIn: string[] | null; cordonedIn: string[] | null })[]
   addresses: AddressRecord[]
   /** null until the first fold. */
   status: Status | null
@@ -30,7 +31,11 @@ export function foldStored(stored: StoredLoadBalancer, now: string): Status {
       minimumHealthyPercent: stored.healthCheck.minimumHealthyPercent,
     },
     addresses: stored.addresses,
-    backends: stored.backends.map((backend) => ({ ...backend, knownIn: backend.knownIn ?? [] })),
+    backends: stored.backends.map((backend) => ({
+      ...backend,
+      knownIn: backend.knownIn ?? [],
+      cordonedIn: backend.cordonedIn ?? [],
+    })),
     placements: stored.placements ?? [],
     previous: stored.status,
   })
@@ -42,7 +47,7 @@ export function toRecord(stored: StoredLoadBalancer, region: RegionRecord): Load
   return {
     ...shown,
     region,
-    backends: stored.backends.map(({ knownIn, ...backend }) => backend),
+    backends: stored.backends.map(({ knownIn, cordonedIn, ...backend }) => backend),
     status: stored.status ?? foldStored(stored, stored.createdAt),
   }
 }

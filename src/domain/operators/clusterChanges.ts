@@ -16,6 +16,8 @@ export type UpdateClusterInput = {
   servesIPv4?: boolean | null | undefined
   resolvesRemoteBackends?: boolean | null | undefined
   hasProber?: boolean | null | undefined
+  /** Believes that what vanished from the inventory is gone. */
+  acceptInventory?: boolean
   /** Lets the next sweep take what has no owner, and write over what is newer than the store. */
   allowSweep?: boolean
 }
@@ -41,7 +43,8 @@ export async function updateCluster(
          context = coalesce($3, context), serves_ipv4 = coalesce($4, serves_ipv4),
          resolves_remote_backends = coalesce($5, resolves_remote_backends),
          has_prober = coalesce($6, has_prober),
-         sweep_allowed_at = CASE WHEN $7 THEN clock_timestamp() ELSE sweep_allowed_at END
+         sweep_allowed_at = CASE WHEN $7 THEN clock_timestamp() ELSE sweep_allowed_at END,
+         inventory_accepted = inventory_accepted OR $8
        WHERE id = $1`,
       [
         id,
@@ -51,6 +54,7 @@ export async function updateCluster(
         input.resolvesRemoteBackends ?? null,
         input.hasProber ?? null,
         input.allowSweep ?? false,
+        input.acceptInventory ?? false,
       ],
     )
     return { moved: mode !== cluster.mode }

@@ -74,3 +74,24 @@ WHERE stored.placed AND (
   for (const { id } of rows) await rederive(store, id)
   return rows.length
 }
+
+/**
+ * Derives anew those load balancers of drained clusters that another cluster serves by now, so that
+ * their rules leave. Answers how many there were.
+ */
+export async function advanceDraining(store: Store): Promise<number> {
+  const { rows } = await store.pool.query<{ id: string }>({
+    name: 'read-leaving',
+    // What has no other placement can't leave: most of what stays is found out by one look at an index.
+    text: `
+SELECT stored.load_balancer_id AS id FROM cluster
+JOIN placement stored ON stored.cluster_id = cluster.id AND stored.placed
+WHERE cluster.mode = 'DRAINED' AND cluster.forgotten_at IS NULL
+  AND EXISTS (SELECT FROM placement other WHERE other.load_balancer_id = stored.load_balancer_id
+    AND other.cluster_id <> stored.cluster_id AND other.placed)
+  AND NOT stored.cluster_id IN (SELECT clusters_of(stored.load_balancer_id))
+LIMIT 500`,
+  })
+  for (const { id } of rows) await rederive(store, id)
+  return rows.length
+}

@@ -13,6 +13,8 @@ export type Lease = {
   hasProber: boolean
   /** An operator said that what vanished from its inventory is to be believed. */
   inventoryAccepted: boolean
+  /** An operator lets the next sweep take what has no owner. */
+  sweepAllowed: boolean
   /**
    * The owner before didn't give it up: a call of its may still be under way. Told once, when it is taken.
    */
@@ -21,7 +23,8 @@ export type Lease = {
 
 const LEASE = `cluster.id AS cluster, cluster.name, cluster.context, cluster.lease_epoch AS epoch,
   cluster.serves_ipv4 AS "servesIPv4", cluster.has_prober AS "hasProber",
-  cluster.inventory_accepted AS "inventoryAccepted"`
+  cluster.inventory_accepted AS "inventoryAccepted",
+  cluster.sweep_allowed_at IS NOT NULL AS "sweepAllowed"`
 
 /**
  * Renews what this owner has, and takes over clusters that nobody serves, up to its share among the

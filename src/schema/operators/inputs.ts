@@ -72,6 +72,12 @@ export const UpdateClusterInput = builder.inputType('UpdateClusterInput', {
     hasProber: t.boolean({
       description: 'Whether its worker stands where backends can be probed.',
     }),
+    acceptInventory: t.boolean({
+      required: true,
+      defaultValue: false,
+      description:
+        'Believes that what vanished from its inventory is gone, where so much did at once that it was not believed. Only after a look at the inventory condition: backends that live there leave the rules.',
+    }),
     allowSweep: t.boolean({
       required: true,
       defaultValue: false,

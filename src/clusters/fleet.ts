@@ -1,6 +1,12 @@
 import type { Cluster } from './cluster.ts'
 import type { Kubeconfig } from './kubeconfig.ts'
 import { KubernetesCluster, type KubernetesOptions } from './kubernetes.ts'
+import type { ApiCall } from './transport.ts'
+
+export type FleetOptions = Omit<KubernetesOptions, 'onCall'> & {
+  /** Told of every call to a cluster, by its registered name. */
+  onCall?: (cluster: string, call: ApiCall) => void
+}
 
 type Member = { cluster: KubernetesCluster; context: string; fingerprint: string | undefined }
 
@@ -11,11 +17,11 @@ type Member = { cluster: KubernetesCluster; context: string; fingerprint: string
  */
 export class Fleet {
   readonly #kubeconfig: Kubeconfig
-  readonly #options: KubernetesOptions
+  readonly #options: FleetOptions
   readonly #members = new Map<string, Member>()
   readonly #stop: () => void
 
-  constructor(kubeconfig: Kubeconfig, options: KubernetesOptions) {
+  constructor(kubeconfig: Kubeconfig, options: FleetOptions) {
     this.#kubeconfig = kubeconfig
     this.#options = options
     this.#stop = kubeconfig.onChange(() => this.#refresh())
@@ -24,7 +30,11 @@ export class Fleet {
   get({ name, context }: { name: string; context: string }): Cluster {
     const member = this.#members.get(name)
     if (member === undefined) {
-      const cluster = new KubernetesCluster(name, this.#find(context), this.#options)
+      const { onCall, ...options } = this.#options
+      const cluster = new KubernetesCluster(name, this.#find(context), {
+        ...options,
+        onCall: (call) => onCall?.(name, call),
+      })
       const { fingerprint } = this.#kubeconfig.context(context) ?? {}
       this.#members.set(name, { cluster, context, fingerprint })
       return cluster

@@ -32,6 +32,17 @@ export type TransportOptions = {
   /** For a whole call, waiting and body included. Shorter than a worker's lease of 10 s. */
   deadlineMs?: number
   clock?: Clock
+  /** Told of every call when its answer has come, or the beginning of it where that has no end. */
+  onCall?: (call: ApiCall) => void
+}
+
+/** One call as it is counted. */
+export type ApiCall = {
+  /** WATCH: a GET whose answer has no end. */
+  method: Method | 'WATCH'
+  /** Undefined: no answer came. */
+  status: number | undefined
+  seconds: number
 }
 
 const CONNECTIONS = 32
@@ -45,6 +56,7 @@ export class Transport {
   readonly #connections: number
   readonly #deadlineMs: number
   readonly #clock: Clock
+  readonly #onCall: (call: ApiCall) => void
   #line: Line | { missing: string }
   readonly #retired = new Set<Line>()
   /** Of the calls under way. */
@@ -55,6 +67,7 @@ export class Transport {
     this.#connections = options.connections ?? CONNECTIONS
     this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS
     this.#clock = options.clock ?? systemClock
+    this.#onCall = options.onCall ?? (() => undefined)
     this.#line = this.#lineTo(context)
   }
 
@@ -67,10 +80,14 @@ export class Transport {
   /** One call and its whole answer, whatever its status. Rejects with `Unreachable` only. */
   async call(request: ApiRequest): Promise<ApiAnswer> {
     const limit = this.#begin(request.signal)
+    const told = this.#measured(request.method)
     try {
       const answer = await this.#send(request, 'calls', limit.signal)
-      return { ...head(answer), text: await answer.body.text() }
+      const whole = { ...head(answer), text: await answer.body.text() }
+      told(whole.status)
+      return whole
     } catch (error) {
+      told(undefined)
       throw unreachable(error, limit)
     } finally {
       this.#end(limit)
@@ -80,12 +97,15 @@ export class Transport {
   /** A call whose answer has no end in sight: the deadline is for its beginning. */
   async stream(request: ApiRequest & { signal: AbortSignal }): Promise<ApiStream> {
     const limit = this.#begin(request.signal)
+    const told = this.#measured('WATCH')
     try {
       const answer = await this.#send(request, 'watches', limit.signal)
+      told(answer.statusCode)
       // The body of a refusal has an end, and the deadline is for that too.
       if (answer.statusCode === 200) limit.lift()
       return { ...head(answer), chunks: this.#chunks(answer.body, limit) }
     } catch (error) {
+      told(undefined)
       this.#end(limit)
       throw unreachable(error, limit)
     }
@@ -98,6 +118,12 @@ export class Transport {
     const lines = [...this.#retired]
     if (this.#line instanceof Line) lines.push(this.#line)
     await Promise.all(lines.map((line) => line.destroy()))
+  }
+
+  /** Begins to measure a call; what it answers is called with how it ended. */
+  #measured(method: ApiCall['method']): (status: number | undefined) => void {
+    const begun = performance.now()
+    return (status) => this.#onCall({ method, status, seconds: (performance.now() - begun) / 1000 })
   }
 
   #begin(signal: AbortSignal | undefined): Limit {

@@ -16,6 +16,18 @@ export type Context = {
   /** Permission ids that the caller has there, without the service's prefix. */
   permissions: ReadonlySet<string>
   loaders: Loaders
+  /** What is to be noted of the request; nothing where nobody asked for it. */
+  noted?: Noted | undefined
+}
+
+/** What is told, and what is carried along, of one request. */
+export interface Noted {
+  /** The client was told it, and the log has it in each of its lines. */
+  readonly requestId: string
+  /** A W3C `traceparent` for what the request causes; undefined where it isn't traced. */
+  readonly trace: string | undefined
+  /** A mutation was answered: `answer` is its payload, its refusal, or the error that it ended by. */
+  answered(mutation: string, input: unknown, answer: unknown): void
 }
 
 /** Time as streams need it; tests give their own. */
@@ -59,5 +71,6 @@ export function projectOf({ project }: Context): string {
 
 /** The scope that the domain acts in. */
 export function scopeOf(context: Context): Scope {
-  return { project: projectOf(context), actor: context.caller.actor }
+  const { caller, noted } = context
+  return { project: projectOf(context), actor: caller.actor, trace: noted?.trace }
 }

@@ -10,6 +10,7 @@ import { DirtyQueue } from './dirtyQueue.ts'
 import { Inventory } from './inventory.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import { type Observer, UNOBSERVED } from './observer.ts'
 import { Places } from './places.ts'
 import type { Prober } from './probe/prober.ts'
 import { Probing } from './probe/probing.ts'
@@ -61,6 +62,7 @@ export class ClusterWorker {
     probes: Slots
     log: Logger
     leaseLost: () => void
+    observer?: Observer
     /** From then on nothing may be written: the lease could be over. */
     signal: AbortSignal
     limits?: Partial<Limits>
@@ -116,6 +118,8 @@ export class ClusterWorker {
       signal: options.signal,
       unsureUntil: lease.tookOver ? performance.now() + UNSURE : 0,
       log,
+      name: lease.name,
+      observer: options.observer ?? UNOBSERVED,
       random: Math.random,
       now: () => new Date(),
     })

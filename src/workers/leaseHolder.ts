@@ -7,6 +7,7 @@ import {
   renewLeases,
 } from '../domain/placements/leases.ts'
 import type { Logger } from './logger.ts'
+import type { Observer } from './observer.ts'
 
 /** A lease counts as over this long (ms) before it is: clocks run apart, and calls need to be cut. */
 const MARGIN = 1_000
@@ -28,6 +29,7 @@ type Parts<T> = {
   /** `signal`: from then on nothing may be written. */
   begin(lease: Lease, instance: string, signal: AbortSignal): T
   ended(worker: T): Promise<void>
+  observer?: Pick<Observer, 'renewed' | 'renewalFailed'>
 }
 type Held<T> = { worker: T; writing: AbortController; expiry: NodeJS.Timeout | undefined }
 
@@ -95,7 +97,9 @@ export class LeaseHolder<T extends Served> {
       for (const lease of leases) this.#take(lease, begun)
       // Somebody else has less than its share: the last ones go, and are free once they have ended.
       for (const { cluster } of leases.toReversed().slice(0, surplus)) void this.stop(cluster)
+      this.#with.observer?.renewed(this.#held.size)
     } catch (error) {
+      this.#with.observer?.renewalFailed()
       // Each lease cuts its worker by itself when it could be over.
       log.warn({ err: error }, 'leases could not be renewed')
     }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Span } from '@opentelemetry/api'
 import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { openHolds } from '../domain/placements/holds.ts'
@@ -27,8 +28,10 @@ import { gone, type Observed } from '../rules/observed.ts'
 import type { PlacementReport } from '../rules/report.ts'
 import { type Step, steps } from '../rules/steps.ts'
 import type { Capabilities, Wanted } from '../rules/wanted.ts'
+import { beginWork, endSpan, inSpan } from '../telemetry/traces.ts'
 import type { ClusterView } from './clusterView.ts'
 import type { Logger } from './logger.ts'
+import type { Observer } from './observer.ts'
 import type { Places } from './places.ts'
 
 /** A call that was given up here may be done within this time (ms): API servers end requests after it. */
@@ -57,6 +60,9 @@ type Surroundings = {
   /** Until then (ms) calls of the owner before may still be under way, since it didn't end in order. */
   unsureUntil: number
   log: Logger
+  /** Of the cluster. */
+  name: string
+  observer: Pick<Observer, 'reconciled'>
   random: () => number
   now: () => Date
 }
@@ -82,7 +88,9 @@ export class Reconciler {
 
   /** Never rejects. */
   async reconcile(loadBalancer: string): Promise<void> {
-    const { store, owner, log } = this.#with
+    const { store, owner, log, name, observer } = this.#with
+    const begun = performance.now()
+    const seconds = () => (performance.now() - begun) / 1000
     let asked = 0
     try {
       const taken = (await readWanted(store, owner.cluster, [loadBalancer])).get(loadBalancer)
@@ -91,9 +99,11 @@ export class Reconciler {
         return
       }
       asked = taken.wanted.asked
-      await this.#bringCloser(taken)
+      const wrote = await this.#traced(taken)
       this.#attempts.delete(loadBalancer)
+      observer.reconciled(name, wrote > 0 ? 'written' : 'unchanged', seconds())
     } catch (error) {
+      observer.reconciled(name, 'failed', seconds())
       if (error instanceof LeaseLost) return this.#with.leaseLost()
       log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
       await this.#postpone(loadBalancer, asked, error)
@@ -106,8 +116,27 @@ export class Reconciler {
     this.#attempts.delete(loadBalancer)
   }
 
-  async #bringCloser(taken: TakenPlacement): Promise<void> {
-    const { store, owner, now, places, teardownPatience: patience } = this.#with
+  /** Does it as part of the trace of whoever asked. */
+  async #traced(taken: TakenPlacement): Promise<number> {
+    const { wanted, trace } = taken
+    const span = beginWork('apply load balancer', trace, {
+      'nlb.object.id': wanted.loadBalancer,
+      'nlb.cluster.name': this.#with.name,
+      'nlb.generation': wanted.generation,
+    })
+    try {
+      const wrote = await this.#bringCloser(taken, span)
+      endSpan(span)
+      return wrote
+    } catch (error) {
+      endSpan(span, error instanceof Error ? error.name : 'Error')
+      throw error
+    }
+  }
+
+  /** Answers how many writes it took. */
+  async #bringCloser(taken: TakenPlacement, span: Span): Promise<number> {
+    const { store, owner, now, places, log, teardownPatience: patience } = this.#with
     const known = this.#with.capabilities()
     const { wanted, wish } = await this.#withHolds(taken, known)
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
@@ -120,12 +149,12 @@ export class Reconciler {
       await askPlacement(store, owner.cluster, wanted.loadBalancer)
       wanted.asked += 1
     }
-    const failure = await this.#perform(todo, known)
+    const failure = await this.#perform(todo, known, span)
     // What came of a write without an answer isn't known: its claims stay until it is looked at again.
     if (!(failure instanceof Unreachable)) places.release(wanted.loadBalancer)
     if (failure instanceof SchemaChanged) {
       this.#with.lookAgain(wanted.loadBalancer, 0)
-      return
+      return 0
     }
     const observed = todo.length === 0 ? before : look()
     const at = now().toISOString()
@@ -146,6 +175,11 @@ export class Reconciler {
     const news = left.length > 0 || (applied && taken.applied < wanted.asked)
     await this.#tell(wanted, report, applied, left, news)
     if (failure !== undefined) throw failure
+    if (todo.length > 0) {
+      const { loadBalancer, generation } = wanted
+      log.info({ loadBalancer, generation, writes: todo.length }, 'rules were written')
+    }
+    return todo.length
   }
 
   /** What is desired, once holds are open on every VIP that shall get a rule here. */
@@ -188,9 +222,13 @@ export class Reconciler {
   async #perform(
     todo: Step[],
     known: Capabilities,
+    span: Span,
   ): Promise<ApiFailure | Unreachable | SchemaChanged | undefined> {
     try {
-      for (const step of todo) await this.#do(step)
+      for (const step of todo) {
+        const attributes = { 'nlb.kind': step.resource.plural }
+        await inSpan(span, `${step.act} ${step.resource.plural}`, attributes, () => this.#do(step))
+      }
       return undefined
     } catch (error) {
       if (error instanceof Unreachable) this.#noteUnsure(todo)

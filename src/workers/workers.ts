@@ -8,6 +8,7 @@ import { ClusterWorker } from './clusterWorker.ts'
 import { LeaseHolder } from './leaseHolder.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import { type Observer, observed, UNOBSERVED } from './observer.ts'
 import { DirectProber } from './probe/directProber.ts'
 import type { Prober } from './probe/prober.ts'
 import { Slots } from './probe/slots.ts'
@@ -47,11 +48,13 @@ export function startWorkers(options: {
   /** Asks backends whether they are there; the standard one connects from here. */
   prober?: Prober
   limits?: Partial<Limits>
+  observer?: Observer
   /** How long events are kept (90). */
   eventDays?: number
 }): Workers {
   const { store, fleet, log, owner = `worker-${randomUUID()}` } = options
-  const prober = options.prober ?? new DirectProber()
+  const observer = options.observer ?? UNOBSERVED
+  const prober = observed(options.prober ?? new DirectProber(), observer)
   const probes = new Slots(PROBES)
   const leases = new LeaseHolder<ClusterWorker>({
     store,
@@ -66,11 +69,13 @@ export function startWorkers(options: {
         prober,
         probes,
         signal,
-        log: log.child({ cluster: lease.name }),
+        log: log.child({ cluster: lease.name, clusterId: lease.cluster }),
+        observer,
         limits: options.limits ?? {},
         leaseLost: () => void leases.stop(lease.cluster),
       }),
     ended: ({ lease }) => fleet.release(lease.name),
+    observer,
   })
   const closing = new AbortController()
   const lookEverywhere = () => {

@@ -30,7 +30,7 @@ export function importsOf(text: string): string[] {
 
 // Each floor's rooms; imports go only to lower floors or stay in the room.
 const floors = [
-  ['ipam', 'maglev', 'rules', 'db', 'config'],
+  ['ipam', 'maglev', 'rules', 'db', 'config', 'telemetry'],
   ['domain'],
   ['schema', 'clusters'],
   ['resolvers', 'workers'],

@@ -5,6 +5,7 @@ import { appendEvent, type FieldChange } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
 import type { ValidationIssue } from '../input.ts'
+import { carryTrace } from '../placements/trace.ts'
 import type { Planned } from '../plans/plan.ts'
 import { rehearse } from '../plans/rehearse.ts'
 import type { About } from '../plans/scene.ts'
@@ -188,5 +189,6 @@ UPDATE load_balancer SET generation = generation + 1, version = version + 1, upd
     actor: scope.actor,
     changes: decision.changes,
   })
+  if (decision.touchesRules) await carryTrace(client, current.id, scope.trace)
   await refold(client, current.id, { announce: false })
 }

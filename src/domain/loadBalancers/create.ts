@@ -7,6 +7,7 @@ import { hint } from '../hints.ts'
 import { hashOf } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import { invalidValues, type ValidationIssue } from '../input.ts'
+import { carryTrace } from '../placements/trace.ts'
 import type { Planned } from '../plans/plan.ts'
 import { rehearse } from '../plans/rehearse.ts'
 import type { Querier } from '../querier.ts'
@@ -69,7 +70,7 @@ export async function createLoadBalancer(
       ...(invalid ? { invalid } : given(scope, input, protocol, healthCheck)),
     }
     if (input.validateOnly) return await plan(store, input, asked, settle)
-    answer = await ask(store, (input.ipv4Reservations ?? []).length > 0, asked)
+    answer = await ask(store, scope, (input.ipv4Reservations ?? []).length > 0, asked)
   } catch (error) {
     if (sqlState(error) === 'LB001') return new PoolExhausted(input.region, 'IPV6')
     if (violatedConstraint(error) === 'load_balancer_live_name') return nameTaken(input)
@@ -84,9 +85,13 @@ export async function createLoadBalancer(
 
 type Asked = { id: string; [field: string]: unknown }
 
-async function ask(store: Store, binds: boolean, input: Asked): Promise<Answer> {
-  if (!binds) return retried(() => askWith(store.pool, input))
-  return transaction(store, (client) => askAndFold(client, input))
+async function ask(store: Store, { trace }: Scope, binds: boolean, input: Asked): Promise<Answer> {
+  if (!binds && trace === undefined) return retried(() => askWith(store.pool, input))
+  return transaction(store, async (client) => {
+    const answer = binds ? await askAndFold(client, input) : await askWith(client, input)
+    await carryTrace(client, input.id, trace)
+    return answer
+  })
 }
 
 async function askAndFold(client: Querier, input: Asked): Promise<Answer> {

@@ -47,7 +47,8 @@ UPDATE placement SET
   applied = CASE WHEN $7 THEN greatest(applied, $4) ELSE applied END,
   due = CASE WHEN $7 AND asked = $4 THEN NULL ELSE due END,
   attempts = CASE WHEN $7 THEN 0 ELSE attempts END,
-  last_error = CASE WHEN $7 THEN NULL ELSE last_error END
+  last_error = CASE WHEN $7 THEN NULL ELSE last_error END,
+  trace = CASE WHEN $7 AND asked = $4 THEN NULL ELSE trace END
 FROM (SELECT coalesce((report ->> 'asked')::bigint, 0) <= $4 AS newer FROM placement
   WHERE load_balancer_id = $1 AND cluster_id = $2) AS before
 WHERE load_balancer_id = $1 AND cluster_id = $2`,

@@ -10,6 +10,8 @@ export type TakenPlacement = {
   applied: number
   /** Holds of this load balancer that are open in this cluster: the VIP and the name of its rule. */
   holds: { vip: string; rule: string }[]
+  /** The `traceparent` of the change that asked for it, while that isn't applied. */
+  trace?: string | null
 }
 
 /** A placement as `wanted_json` answers it, and the ids of the backends that the cluster doesn't take. */
@@ -51,14 +53,15 @@ export async function readWanted(
   cluster: string,
   ids: string[],
 ): Promise<Map<string, TakenPlacement>> {
-  const { rows } = await store.pool.query<{ id: string } & WantedRow>({
+  const { rows } = await store.pool.query<{ id: string; trace: string | null } & WantedRow>({
     name: 'read-wanted',
     text: `
-SELECT id, wanted, ARRAY(SELECT cordoned_backends($1, id)::text) AS cordoned
+SELECT id, wanted, ARRAY(SELECT cordoned_backends($1, id)::text) AS cordoned, (
+  SELECT trace FROM placement WHERE load_balancer_id = id AND cluster_id = $1 AND asked > applied) AS trace
 FROM wanted_json($1, $2::uuid[])`,
     values: [cluster, ids],
   })
-  return new Map(rows.map(({ id, ...row }) => [id, toTaken(row)]))
+  return new Map(rows.map(({ id, trace, ...row }) => [id, { ...toTaken(row), trace }]))
 }
 
 /**

@@ -17,7 +17,8 @@ import {
   openDataDirectory,
   removeData,
 } from './start/dataDirectory.ts'
-import { identifyLoopback } from './start/identity.ts'
+import { identifyEither, identifyLoopback } from './start/identity.ts'
+import { createIssuer, demoTokens } from './start/issuer.ts'
 import { readOptions, USAGE } from './start/options.ts'
 import { seedStore } from './start/seedStore.ts'
 import { onSignals, Shutdown } from './start/shutdown.ts'
@@ -72,7 +73,7 @@ async function start(args: string[]): Promise<void> {
   hold(directory)
   if (options.fresh) await beginAnew(environment, directory)
   const { store, url, fleet } = await startStores(environment, directory)
-  const { worker, api } = await startProcesses(environment, { url, fleet, host })
+  const { worker, api, tokens } = await startProcesses(environment, { url, fleet, host })
   await worker.ready
   if (shutdown.begun) return
   const vpcId = await vpcOf(store, 'demo')
@@ -84,6 +85,7 @@ async function start(args: string[]): Promise<void> {
       vpcId: globalId('Vpc', vpcId),
       region: 'us-east-1',
       backends: backends.map(({ address }) => address),
+      tokens,
       dataDir: `${relative(process.cwd(), directory.root) || '.'}/`,
       seconds: (performance.now() - begun) / 1000,
     }),
@@ -156,7 +158,7 @@ async function startStores(
 async function startProcesses(
   environment: Environment,
   given: { url: string; fleet: RunningFleet; host: string },
-): Promise<{ worker: WorkerProcess; api: string }> {
+): Promise<{ worker: WorkerProcess; api: string; tokens: ReadonlyMap<string, string> }> {
   const { url, fleet, host } = given
   const worker = startWorkerProcess([fleet.addressMap], {
     ...process.env,
@@ -166,11 +168,13 @@ async function startProcesses(
   })
   shutdown.add('the worker', 1_500, () => worker.stop(1_200))
   void worker.givenUp.then((how) => failed(`the worker keeps ending (${how})`))
-  const identify = identifyLoopback(fleet.projects.map(({ name }) => name))
+  const projects = fleet.projects.map(({ name }) => name)
+  const issuer = await createIssuer()
+  const identify = identifyEither(identifyLoopback(projects), issuer.identify)
   const api = await runApi({ ...environment, host, databaseUrl: url }, { identify })
   // Clients see their streams end before anything they are about does.
   shutdown.add('the API', 1_500, () => api.close())
-  return { worker, api: api.url }
+  return { worker, api: api.url, tokens: await demoTokens(issuer, projects) }
 }
 
 function failed(what: string): void {

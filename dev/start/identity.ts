@@ -14,9 +14,8 @@ const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']
 
 /**
  * Takes whoever calls from this machine without a token for the demo's user: editor of the projects, and
- * operator. Not so what only looks
- * local: what a proxy passed on, a name that was bent to 127.0.0.1, a page of somebody else's in the
- * browser (pages may open websockets anywhere).
+ * operator. Not so what only looks local: what a proxy passed on, a name that was bent to 127.0.0.1, a
+ * page of somebody else's in the browser (pages may open websockets anywhere).
  */
 export function identifyLoopback(projects: readonly string[]): Identify {
   const editor = permissionIds(EDITOR)
@@ -34,6 +33,12 @@ export function identifyLoopback(projects: readonly string[]): Identify {
     if (!local || headers.authorization !== undefined || isForeign(headers)) return null
     return demo
   }
+}
+
+/** Whoever brings a token is whom it names; without one it has to be somebody on this machine. */
+export function identifyEither(local: Identify, byToken: Identify): Identify {
+  return (credentials, where) =>
+    (credentials.headers.authorization === undefined ? local : byToken)(credentials, where)
 }
 
 function isForeign(headers: IncomingHttpHeaders): boolean {

@@ -7,6 +7,8 @@ export function welcome(facts: {
   /** One in each cluster of the region. */
   backends: string[]
   dataDir: string
+  /** By whom they are for. */
+  tokens: ReadonlyMap<string, string>
   seconds: number
 }): string {
   const endpoint = `${facts.url}/projects/${facts.project}/graphql`
@@ -39,6 +41,14 @@ The same by curl:
 
   curl ${endpoint} -H 'content-type: application/json' \\
     -d '${JSON.stringify({ query })}'
+
+Whoever calls from this machine may do everything in both projects, and what operators may at
+${facts.url}/graphql. To be somebody else, send a token (good for 12 hours, or until this ends):
+
+${[...facts.tokens].map(([name, token]) => `  ${name.toUpperCase()}=${token}`).join('\n')}
+
+  curl ${endpoint} -H "authorization: Bearer $${facts.project.toUpperCase()}" -H 'content-type: application/json' \\
+    -d '{"query":"{ caller { email permissions } }"}'
 
 Data are in ${facts.dataDir}; npm start -- --fresh begins anew. Ctrl-C stops everything.
 `

@@ -7,6 +7,7 @@ import { askedIn } from './asked.ts'
 import { type DocumentsByAudience, documentsFor } from './documents.ts'
 import type { Places } from './limits/places.ts'
 import type { Charged, Toll } from './limits/toll.ts'
+import type { Operation } from './operation.ts'
 import type { PersistedDocuments } from './persisted.ts'
 import { Rights, whileRightsHold } from './rights.ts'
 import { type Door, placeOf } from './scope.ts'
@@ -18,6 +19,8 @@ export const guards = new WeakMap<
   ExecutionArgs,
   (source: AsyncIterable<ExecutionResult>) => AsyncIterable<ExecutionResult>
 >()
+/** What is noted of an operation, by what is executed. */
+export const operations = new WeakMap<ExecutionArgs, Operation>()
 
 type Parts = {
   door: Door
@@ -80,7 +83,11 @@ export class Connection {
   }
 
   /** What to execute, or why not. */
-  begin(id: string, payload: SubscribePayload): ExecutionArgs | readonly GraphQLError[] {
+  begin(
+    id: string,
+    payload: SubscribePayload,
+    operation: Operation,
+  ): ExecutionArgs | readonly GraphQLError[] {
     const { door, toll, streams, persisted } = this.#parts
     const rights = this.#rights
     if (rights === undefined) throw new Error('an operation before its connection')
@@ -96,6 +103,7 @@ export class Connection {
       const { errors } = documents.check(String(parameters['query'] ?? ''))
       return errors.length > 0 ? errors : [badUserInput('The document has no such operation.')]
     }
+    operation.begin(asked, admitted, extensions?.['traceparent'])
     const cost = toll.take(this.#place, asked.cost)
     const { schema, document } = asked
     const executed = (contextValue: unknown): ExecutionArgs => ({
@@ -105,8 +113,9 @@ export class Connection {
       hideSuggestions: asked.hideSuggestions,
     })
     if (asked.operation.operation !== 'subscription') {
-      const args = executed(door.context(admitted))
+      const args = executed(door.context(admitted, operation))
       costs.set(args, cost)
+      operations.set(args, operation)
       return args
     }
     const free = streams.take(admitted)
@@ -115,7 +124,8 @@ export class Connection {
       forget()
       free()
     })
-    const args = executed(door.context({ ...admitted, permissions }))
+    const args = executed(door.context({ ...admitted, permissions }, operation))
+    operations.set(args, operation)
     guards.set(args, (source) => whileRightsHold(rights, source).stream)
     return args
   }

@@ -9,6 +9,7 @@ import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
 import type { Asked } from './asked.ts'
 import type { Charged } from './limits/toll.ts'
+import type { Operation } from './operation.ts'
 import { presented, toJson } from './present.ts'
 
 type MediaType = 'application/json' | 'application/graphql-response+json'
@@ -29,7 +30,7 @@ export async function answerDirectly(
   { schema, document, variables, operationName, hideSuggestions }: Asked,
   { context: contextValue, cost }: { context: Context; cost: Charged },
   { response, mediaType }: { response: ServerResponse; mediaType: MediaType },
-  logger: Logger,
+  { operation, logger }: { operation: Operation; logger: Logger },
 ): Promise<void> {
   const result = await execute({
     schema,
@@ -39,7 +40,8 @@ export async function answerDirectly(
     operationName,
     hideSuggestions,
   })
-  const shown = presented(result, logger)
+  const shown = presented(result, logger, operation.requestId)
+  operation.end(shown)
   const { errors, data } = shown
   const extensions = { cost }
   const text = JSON.stringify(

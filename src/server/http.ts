@@ -12,6 +12,8 @@ import { type Documents, type DocumentsByAudience, documentsFor } from './docume
 import { GraphiQL } from './graphiql.ts'
 import type { ClientAddress } from './limits/clientAddress.ts'
 import type { Toll } from './limits/toll.ts'
+import type { ApiMetrics } from './metrics.ts'
+import { Operation } from './operation.ts'
 import type { PersistedDocuments } from './persisted.ts'
 import { forHttp, present, presented, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
@@ -25,11 +27,12 @@ type Parts = {
   toll: Toll
   streams: Streams
   addressOf: ClientAddress
+  metrics: ApiMetrics
   logger: Logger
 }
 
 /** What the general way is given besides the context: how a stream is guarded. */
-type Served = Context & { guard?: Guard | undefined }
+type Served = Context & { operation: Operation; guard?: Guard | undefined }
 type Guard = (source: AsyncIterable<ExecutionResult>) => AsyncIterable<ExecutionResult>
 
 /**
@@ -42,8 +45,13 @@ export function httpHandler(parts: Parts) {
   const operators = yogaOver(parts.documents.operators, logger)
   const graphiql = new GraphiQL()
 
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const handle = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    operation: Operation,
+  ): Promise<void> => {
     response.setHeader('x-content-type-options', 'nosniff')
+    response.setHeader('x-request-id', operation.requestId)
     const place = placeOf(request.url ?? '')
     if (place === null) {
       response.writeHead(404, { 'content-type': 'text/plain' }).end('There is nothing here.\n')
@@ -59,28 +67,33 @@ export function httpHandler(parts: Parts) {
     const yoga = admitted.project === null ? operators : tenants
     if (asked === undefined) {
       toll.takeForReading(place, parameters?.['query'])
-      await yoga.handle(request, response, door.context(admitted))
+      await yoga.handle(request, response, { ...door.context(admitted, operation), operation })
       return
     }
+    operation.begin(asked, admitted, request.headers['traceparent'])
     const cost = toll.take(place, asked.cost)
     const mediaType = directly(request, asked)
     if (mediaType !== undefined) {
-      const context = door.context(admitted)
-      return answerDirectly(asked, { context, cost }, { response, mediaType }, logger)
+      const context = door.context(admitted, operation)
+      const to = { response, mediaType }
+      return answerDirectly(asked, { context, cost }, to, { operation, logger })
     }
     if (asked.operation.operation !== 'subscription') {
-      await yoga.handle(request, response, door.context(admitted))
+      await yoga.handle(request, response, { ...door.context(admitted, operation), operation })
       return
     }
     const { guard, permissions, close } = streams.open({ place, credentials, admitted })
     response.once('close', close)
-    const context = door.context({ ...admitted, permissions })
-    await yoga.handle(request, response, { ...context, guard })
+    const context = door.context({ ...admitted, permissions }, operation)
+    await yoga.handle(request, response, { ...context, operation, guard })
   }
 
   return (request: IncomingMessage, response: ServerResponse): void => {
-    handle(request, response).catch((error: unknown) => {
-      refuse(present(error, logger), request, response)
+    const operation = new Operation(parts)
+    handle(request, response, operation).catch((error: unknown) => {
+      const shown = present(error, logger, operation.requestId)
+      operation.end({ errors: [shown] })
+      refuse(shown, request, response)
     })
   }
 }
@@ -176,11 +189,14 @@ function remembering(documents: Documents): Plugin {
 /** Whatever the answer is and wherever it comes from: its errors are those that clients may see. */
 function presenting(logger: Logger): Plugin<object, Served> {
   return {
-    onResultProcess({ result, setResult, serverContext: { guard } }) {
+    onResultProcess({ result, setResult, serverContext: { guard, operation } }) {
+      const { requestId } = operation
       if (isAsyncIterable(result)) {
-        setResult(mapped(guard?.(result) ?? result, (one) => presented(one, logger)))
+        operation.end()
+        setResult(mapped(guard?.(result) ?? result, (one) => presented(one, logger, requestId)))
       } else if (!Array.isArray(result)) {
-        const shown = presented(result, logger)
+        const shown = presented(result, logger, requestId)
+        operation.end(shown)
         if (shown !== result) setResult(shown)
       }
     },

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { type ExecutionResult, GraphQLError, type GraphQLFormattedError } from 'graphql'
 import type { Logger } from 'pino'
+import { CursorLost } from '../domain/events/cursor.ts'
 import { InvalidCursor } from '../domain/paging.ts'
 import { badUserInput, CODES } from '../schema/failures.ts'
 
@@ -9,9 +10,14 @@ const known = new Set<unknown>(CODES)
 
 /**
  * An error that was meant for the client keeps its words; everything that the query itself is to
- * blame for is BAD_USER_INPUT. The rest is a bug: the client gets an id, the log what happened.
+ * blame for is BAD_USER_INPUT. The rest is a bug: the client gets the id of its request, the log what
+ * happened.
  */
-export function present(error: unknown, logger: Logger): GraphQLError {
+export function present(
+  error: unknown,
+  logger: Logger,
+  requestId: string = randomUUID(),
+): GraphQLError {
   if (error instanceof GraphQLError) {
     const { code, http } = meant(error).extensions
     if (known.has(code)) return error
@@ -22,15 +28,15 @@ export function present(error: unknown, logger: Logger): GraphQLError {
       return withExtensions(error, { code: 'BAD_USER_INPUT', http: status })
     }
   }
-  if (original(error) instanceof InvalidCursor) {
-    const told = badUserInput('The cursor is not one of this list in this order; begin without it.')
+  const cause = original(error)
+  if (cause instanceof InvalidCursor || cause instanceof CursorLost) {
+    const told = badUserInput('Nothing can be continued from this cursor here: begin without it.')
     if (!(error instanceof GraphQLError)) return told
     return withExtensions(
       new GraphQLError(told.message, { nodes: error.nodes ?? null, path: error.path }),
       told.extensions,
     )
   }
-  const requestId = randomUUID()
   logger.error({ requestId, err: original(error) }, 'a request failed')
   return new GraphQLError(`Something went wrong here; it was logged as ${requestId}.`, {
     ...(error instanceof GraphQLError
@@ -73,9 +79,13 @@ function withExtensions(error: GraphQLError, extensions: Record<string, unknown>
 }
 
 /** The answer with its errors as clients see them. */
-export function presented(result: ExecutionResult, logger: Logger): ExecutionResult {
+export function presented(
+  result: ExecutionResult,
+  logger: Logger,
+  requestId?: string,
+): ExecutionResult {
   if (result.errors === undefined || result.errors.length === 0) return result
-  return { ...result, errors: result.errors.map((error) => present(error, logger)) }
+  return { ...result, errors: result.errors.map((error) => present(error, logger, requestId)) }
 }
 
 /** The error as JSON, without what only HTTP has a use for. */

@@ -96,8 +96,15 @@ function grantedIn({ projects }: Caller, place: string): ReadonlySet<string> | u
   const here = projects.get(place)
   const anywhere = projects.get(ANYWHERE)
   if (anywhere === undefined || here === undefined || place === ANYWHERE) return here ?? anywhere
-  return new Set([...anywhere, ...here])
+  const known = both.get(here)
+  if (known?.anywhere === anywhere) return known.granted
+  const granted = new Set([...anywhere, ...here])
+  both.set(here, { anywhere, granted })
+  return granted
 }
+
+type Granted = ReadonlySet<string>
+const both = new WeakMap<Granted, { anywhere: Granted; granted: Granted }>()
 
 const PREFIX = `${SERVICE}/`
 const without = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>()

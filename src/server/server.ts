@@ -13,6 +13,7 @@ import { httpHandler } from './http.ts'
 import { clientAddressBehind } from './limits/clientAddress.ts'
 import { LIMITS, type Limits } from './limits/limits.ts'
 import { Toll } from './limits/toll.ts'
+import { ApiMetrics } from './metrics.ts'
 import { PersistedDocuments } from './persisted.ts'
 import { operatorSchema, schema } from './schema.ts'
 import { Door } from './scope.ts'
@@ -44,6 +45,8 @@ export type ServerOptions = {
   /** A file of documents that clients may name. */
   persistedDocuments?: string | undefined
   logger?: Logger
+  /** Counts what is done; may be of one server only. */
+  metrics?: ApiMetrics
   clock?: Clock
 }
 
@@ -79,7 +82,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     persistedDocuments === undefined
       ? new PersistedDocuments()
       : await PersistedDocuments.read(persistedDocuments, Object.values(documents))
-  const log = options.log ?? openEventLog(store, { onError })
+  const metrics = options.metrics ?? new ApiMetrics()
+  const onDelivered = (lagSeconds: number) => metrics.delivered(lagSeconds)
+  const log = options.log ?? openEventLog(store, { onError, onDelivered })
   const door = new Door({ store, log, clock, identify })
   const parts = {
     door,
@@ -91,10 +96,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     addressOf: clientAddressBehind(options.trustedProxies ?? []),
     limits,
     clock,
+    metrics,
     logger,
   }
   const handle = httpHandler(parts)
   const websockets = websocketHandler(parts)
+  metrics.watch({ streams: () => parts.streams.count, sockets: () => websockets.count })
   const open = new Set<ServerResponse>()
   const server = createServer(
     { keepAliveTimeout: KEEP_ALIVE, requestTimeout: SENDING },

@@ -5,13 +5,15 @@ import { isAsyncIterable } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import type { Clock } from '../schema/context.ts'
 import type { Code } from '../schema/failures.ts'
-import { Connection, costs, guards } from './connection.ts'
+import { Connection, costs, guards, operations } from './connection.ts'
 import type { Cors } from './cors.ts'
 import type { DocumentsByAudience } from './documents.ts'
 import type { ClientAddress } from './limits/clientAddress.ts'
 import type { Limits } from './limits/limits.ts'
 import { Places } from './limits/places.ts'
 import type { Toll } from './limits/toll.ts'
+import type { ApiMetrics } from './metrics.ts'
+import { Operation } from './operation.ts'
 import type { PersistedDocuments } from './persisted.ts'
 import { present, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
@@ -40,6 +42,7 @@ type Parts = {
   addressOf: ClientAddress
   limits: Limits
   clock: Clock
+  metrics: ApiMetrics
   logger: Logger
 }
 
@@ -71,21 +74,32 @@ export function websocketHandler(parts: Parts) {
         }
       },
       onSubscribe: ({ extra: { request } }, id, payload) => {
+        const operation = new Operation(parts)
         try {
-          return connectionOf(request).begin(id, payload)
+          const begun = connectionOf(request).begin(id, payload, operation)
+          if ('schema' in begun) return begun
+          operation.end({ errors: begun })
+          return begun
         } catch (error) {
-          return [present(error, logger)]
+          const shown = present(error, logger, operation.requestId)
+          operation.end({ errors: [shown] })
+          return [shown]
         }
       },
       subscribe: async (args) => {
         const result = await subscribe(args)
         const guard = guards.get(args)
+        if (isAsyncIterable(result)) operations.get(args)?.end()
         return isAsyncIterable(result) && guard !== undefined ? guard(result) : result
       },
       onNext: (_context, _id, _payload, args, { data, errors }) => {
         const cost = costs.get(args)
         const extensions = cost === undefined ? {} : { extensions: { cost } }
-        const shown = errors?.map((error) => toJson(present(error, logger)))
+        const operation = operations.get(args)
+        const told = errors?.map((error) => present(error, logger, operation?.requestId))
+        // Of a stream that was when it began; this is the answer of anything else.
+        operation?.end({ errors: told ?? [] })
+        const shown = told?.map(toJson)
         return {
           ...(data === undefined ? {} : { data }),
           ...(shown === undefined ? {} : { errors: shown }),
@@ -93,6 +107,7 @@ export function websocketHandler(parts: Parts) {
         }
       },
       onError: (_context, _id, _payload, errors) =>
+        // Those of a subscription that didn't begin, or such as were presented before.
         errors.map((error) => toJson(present(error, logger))),
       onComplete: ({ extra: { request } }, id) => connectionOf(request).end(id),
       onClose: ({ extra: { request } }) => connectionOf(request).close(),
@@ -115,6 +130,10 @@ export function websocketHandler(parts: Parts) {
       sockets.handleUpgrade(request, socket, head, (opened) =>
         sockets.emit('connection', opened, request),
       )
+    },
+    /** How many are open. */
+    get count(): number {
+      return sockets.clients.size
     },
     close,
   }

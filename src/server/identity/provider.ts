@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { IdentityProvider } from '../../config/environment.ts'
-import { EDITOR, type Identify, permissionIds } from '../caller.ts'
+import { EDITOR, type Identify, OPERATOR, permissionIds } from '../caller.ts'
 import { byClaims } from './authorize.ts'
 import { identifyBearer } from './bearer.ts'
 import { IssuerKeys } from './keys.ts'
@@ -18,9 +18,10 @@ export function identifyBy(provider: IdentityProvider, logger: Logger): Identify
   const tokens = new Tokens({ issuer, audience, keys: keys.get })
   if (reviewsUrl === undefined) return identifyBearer(tokens, byClaims)
   const project = [...permissionIds(EDITOR)]
+  const operators = [...permissionIds([...EDITOR, ...OPERATOR])]
   const reviews = byReviews({
     url: reviewsUrl,
-    permissions: { project, operators: project },
+    permissions: { project, operators },
     onError: (err) => logger.error({ err }, 'access could not be reviewed'),
   })
   return identifyBearer(tokens, reviews)

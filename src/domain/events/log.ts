@@ -43,13 +43,18 @@ const BATCH = 500
  */
 export function openEventLog(
   store: Store,
-  options: { onError?: (error: unknown) => void } = {},
+  options: {
+    onError?: (error: unknown) => void
+    /** Told how old (s) events were when they were handed to those who had all that came before. */
+    onDelivered?: (lagSeconds: number) => void
+  } = {},
 ): EventLog {
   const closing = new AbortController()
   const followers = new Set<() => void>()
-  let tail: { at: Position; batch: LogBatch; position: Position } | undefined
-  let reading: Promise<LogBatch & { position: Position }> | undefined
+  let tail: { at: Position; batch: ReadBatch } | undefined
+  let reading: Promise<ReadBatch> | undefined
   let readingFrom: string | undefined
+  let told: LogBatch['events'] | undefined
   const wakeAll = () => {
     // A query that is under way may not see what the hint is about.
     reading = undefined
@@ -63,7 +68,7 @@ export function openEventLog(
   const readShared = async (from: Position) => {
     const key = `${from.xid}.${from.seq}`
     if (tail !== undefined && `${tail.at.xid}.${tail.at.seq}` === key) {
-      return { ...tail.batch, position: tail.position }
+      return tail.batch
     }
     if (reading === undefined || readingFrom !== key) {
       readingFrom = key
@@ -72,11 +77,7 @@ export function openEventLog(
       read
         .then((batch) => {
           if (batch.events.length > 0) {
-            tail = {
-              at: from,
-              batch: { events: batch.events, cursor: batch.cursor },
-              position: batch.position,
-            }
+            tail = { at: from, batch }
           }
         })
         .catch(() => undefined)
@@ -92,6 +93,8 @@ export function openEventLog(
     const ended = AbortSignal.any([signal, closing.signal])
     let wake: (() => void) | undefined
     let pending = false
+    // Who catches up reads what is old, whoever delivers it.
+    let caughtUp = false
     const onWake = () => {
       pending = true
       wake?.()
@@ -107,9 +110,14 @@ export function openEventLog(
           if (ended.aborted) return
           if (batch.events.length > 0) {
             position = batch.position
+            if (caughtUp && told !== batch.events) {
+              told = batch.events
+              options.onDelivered?.(batch.lag)
+            }
             yield { events: batch.events, cursor: batch.cursor }
             continue
           }
+          caughtUp = true
         } catch (error) {
           if (error instanceof CursorLost) throw error
           options.onError?.(error)
@@ -144,13 +152,21 @@ export function openEventLog(
   }
 }
 
-async function readBatch(store: Store, from: Position): Promise<LogBatch & { position: Position }> {
+/** `lag`: how old (s) the newest event was when it was read. */
+type ReadBatch = LogBatch & { position: Position; lag: number }
+
+async function readBatch(store: Store, from: Position): Promise<ReadBatch> {
   // One row at least, so that the epoch is told also where there is no news.
-  const { rows } = await store.pool.query<{ epoch: string; event: StoredEvent | null }>({
+  const { rows } = await store.pool.query<{
+    epoch: string
+    event: StoredEvent | null
+    lag: number | null
+  }>({
     name: 'read-log',
     text: `
-SELECT store.log_epoch AS epoch, news.event FROM store LEFT JOIN LATERAL (
-  SELECT ${EVENT_JSON} AS event, event.xid, event.seq FROM event
+SELECT store.log_epoch AS epoch, news.event, news.lag FROM store LEFT JOIN LATERAL (
+  SELECT ${EVENT_JSON} AS event, event.xid, event.seq,
+    extract(epoch FROM clock_timestamp() - event.at)::float8 AS lag FROM event
   WHERE (xid, seq) > ($1::xid8, $2::bigint) AND xid < pg_snapshot_xmin(pg_current_snapshot())
   ORDER BY xid, seq LIMIT ${BATCH}) news ON true
 ORDER BY news.xid, news.seq`,
@@ -161,7 +177,7 @@ ORDER BY news.xid, news.seq`,
   const events = news.map((event) => ({ ...toEvent(event, from.epoch), object: event.object }))
   const last = news.at(-1)
   const position = last ? { epoch: from.epoch, xid: last.xid, seq: String(last.seq) } : from
-  return { events, cursor: writeCursor(position), position }
+  return { events, cursor: writeCursor(position), position, lag: rows.at(-1)?.lag ?? 0 }
 }
 
 /** The head of the log now: what is committed later comes after it. */

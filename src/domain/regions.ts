@@ -22,7 +22,7 @@ SELECT region.id, region.code, region.display_name AS "displayName", region.city
   coalesce(bool_or(cluster.mode = 'ACTIVE'), false) AND EXISTS (
     SELECT FROM address_pool pool WHERE pool.region_id = region.id AND pool.family = 'IPV6' AND pool.state = 'ACTIVE'
   ) AS accepts
-FROM region LEFT JOIN cluster ON cluster.region_id = region.id
+FROM region LEFT JOIN cluster ON cluster.region_id = region.id AND cluster.forgotten_at IS NULL
 GROUP BY region.id ORDER BY region.code`,
 }
 

@@ -36,7 +36,8 @@ export function openStore(options: {
   })
   // Without listeners a server that goes away ends the process: through the pool while a connection
   // is idle, through the connection while it is lent out (there the next query fails too).
-  pool.on('error', (error) => options.onError?.(error))
+  // What pg attaches to it (the whole client, its statements) is in no log's interest.
+  pool.on('error', ({ message }) => options.onError?.(new Error(message)))
   pool.on('connect', (client) => client.on('error', () => undefined))
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) })
   return {

@@ -7,7 +7,7 @@ const UNCOUNTED = new Set(['idempotencyKey', 'validateOnly'])
  * One text for one input, whatever the order in which its fields came; absent and null are the same,
  * and neither the key itself nor whether only the plan is asked for counts.
  */
-export function hashOf(input: { idempotencyKey?: string | null | undefined }): string {
+export function hashOf(input: object): string {
   const sorted = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(sorted)
     if (typeof value !== 'object' || value === null) return value

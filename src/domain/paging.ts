@@ -35,21 +35,23 @@ export type Order = {
   descending: boolean
 }
 
+/** A cursor that no list of this order gave out; the caller is told so by whoever shows lists. */
+export class InvalidCursor extends Error {
+  override name = 'InvalidCursor'
+}
+
 type List = { from: string; item: string; id: string; order: Order; conditions: Conditions }
 
 /**
  * One page of a list by keyset: what is added or removed meanwhile neither repeats nor skips a row.
- * `select` names what is read as `item`; `id` breaks ties. A cursor that isn't one of ours is
- * answered as the beginning of nothing: an empty page.
+ * `item` is what is read, `id` breaks ties. Throws `InvalidCursor`.
  */
 export async function readPage<T>(pool: Pool, list: List, page: PageRequest): Promise<Page<T>> {
   const backward = page.last !== undefined
   const size = page.last ?? page.first ?? 20
   const after = page.after === undefined ? undefined : readCursor(page.after, list.order)
   const before = page.before === undefined ? undefined : readCursor(page.before, list.order)
-  if (after === null || before === null) {
-    return { items: [], hasNextPage: false, hasPreviousPage: false }
-  }
+  if (after === null || before === null) throw new InvalidCursor()
   const { order, conditions } = list
   const key = `(${order.sql}, ${list.id})`
   const forwardSign = order.descending ? '<' : '>'
@@ -64,8 +66,6 @@ export async function readPage<T>(pool: Pool, list: List, page: PageRequest): Pr
     list,
     `ORDER BY ${order.sql} ${direction}, ${list.id} ${direction} LIMIT ${size + 1}`,
   )
-  // A key that isn't of the order's type is in no cursor that we made.
-  if (rows === undefined) return { items: [], hasNextPage: false, hasPreviousPage: false }
   const more = rows.length > size
   const kept = rows.slice(0, size)
   if (backward) kept.reverse()
@@ -79,12 +79,12 @@ export async function readPage<T>(pool: Pool, list: List, page: PageRequest): Pr
   }
 }
 
-/** undefined: a value can't be read as the type that it is compared with (SQLSTATE class 22). */
+/** A key that can't be read as the order's type (SQLSTATE class 22) is in no cursor that we made. */
 async function readRows<T>(
   pool: Pool,
   list: List,
   order: string,
-): Promise<{ item: T; key: string; id: string }[] | undefined> {
+): Promise<{ item: T; key: string; id: string }[]> {
   try {
     const { rows } = await pool.query<{ item: T; key: string; id: string }>(
       `SELECT ${list.item} AS item, (${list.order.sql})::text AS key, ${list.id} AS id
@@ -93,7 +93,7 @@ async function readRows<T>(
     )
     return rows
   } catch (error) {
-    if (sqlState(error)?.startsWith('22')) return undefined
+    if (sqlState(error)?.startsWith('22')) throw new InvalidCursor()
     throw error
   }
 }

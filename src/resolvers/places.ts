@@ -5,7 +5,7 @@ import { projectOf } from '../schema/context.ts'
 import { loadAll } from '../schema/loaders.ts'
 import { connectionOf, pageArgs, pageRequest } from '../schema/pages.ts'
 import { Region } from '../schema/region.ts'
-import { filterOf } from '../schema/valid.ts'
+import { filterOf, valid } from '../schema/valid.ts'
 import { Vpc, VpcConnection, VpcFilter } from '../schema/vpc.ts'
 
 builder.queryFields((t) => ({
@@ -43,9 +43,9 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'The VPC of the project with this name; null where there is none.',
     args: { name: t.arg.string({ required: true, description: 'Its name.' }) },
-    resolve: async (_root, { name }, context) => {
+    resolve: async (_root, args, context) => {
       const { store, loaders } = context
-      const id = await findVpcByName(store, { project: projectOf(context), name })
+      const id = await findVpcByName(store, { project: projectOf(context), ...valid(args) })
       return id === null ? null : loaders.vpcs.load(id)
     },
   }),

@@ -187,6 +187,8 @@ const hasBindings = (rule: NetworkRule, desired: Desired, observed: Observed): b
   return observed.bindings.some(
     (binding) =>
       isOurs(binding, desired) &&
+      // One that is wanted belongs to a rule that is, though another rule may name its VIP too.
+      !desired.bindings.some(({ metadata }) => metadata.name === binding.metadata.name) &&
       !(isDeleting(binding) && observed.stranded?.includes(binding.metadata.name)) &&
       (binding.metadata.name.startsWith(`${rule.metadata.name}-`) ||
         vips.includes(canonical(binding.spec.vipAddress))),

@@ -3,9 +3,10 @@ import { AddressFamily } from './addressFamily.ts'
 import { BackendConnection, BackendFilter, chosenBackends } from './backend.ts'
 import { builder } from './builder.ts'
 import { ChangeEventConnection, EventFilter, eventsOf } from './changeEvent.ts'
+import { Explanation } from './explanation.ts'
 import { FlowInput, FlowPreview, flowPreviewsOf } from './flowPreview.ts'
 import { HealthCheck } from './healthCheck.ts'
-import { backendId, globalId } from './ids.ts'
+import { backendId, globalId, uuidOf } from './ids.ts'
 import { Label } from './label.ts'
 import { LoadBalancerStatus } from './loadBalancerStatus.ts'
 import { Node } from './node.ts'
@@ -104,9 +105,12 @@ LoadBalancer.implement({
       },
       resolve: (loadBalancer, args) => {
         const chosen = chosenBackends(loadBalancer, filterOf(args.filter))
-        const page = pageOfList(chosen, pageRequest(args), ({ backend }) =>
-          backendId(loadBalancer.id, backend.id),
-        )
+        // Ids rise with time, so the order of the ids is the one in which they were added.
+        const page = pageOfList(chosen, pageRequest(args), {
+          of: ({ backend }) => backend.id,
+          cursor: ({ backend }) => backendId(loadBalancer.id, backend.id),
+          read: (cursor) => uuidOf('Backend', cursor),
+        })
         return connection(page, () => chosen.length)
       },
     }),
@@ -153,6 +157,13 @@ LoadBalancer.implement({
         }),
       },
       resolve: (loadBalancer, { client }, context) => flowPreviewsOf(loadBalancer, client, context),
+    }),
+    explain: t.field({
+      type: Explanation,
+      nullable: true,
+      description:
+        'What stands between what was asked for and a client that is served: every link of the chain as it is now, with evidence, and the first that is broken with what would mend it. Null only where the load balancer is gone meanwhile.',
+      resolve: ({ id }, _args, { loaders }) => loaders.explanations.load(id),
     }),
   }),
 })

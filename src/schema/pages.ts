@@ -1,5 +1,6 @@
 /** Paging by Relay's rules, the same for every list. */
 import type { ArgBuilder } from '@pothos/core'
+import { InvalidCursor } from '../domain/paging.ts'
 import type { Page } from '../domain/records.ts'
 import type { BuilderTypes } from './builder.ts'
 import { badUserInput } from './failures.ts'
@@ -79,19 +80,41 @@ export async function connectionOf<T>(
   return connection({ ...page, items }, total)
 }
 
-/** A page of a list that is in memory. A cursor that no longer names an item stands for the start (or, as `before`, the end). */
+/** How a list that is in memory, ordered by a key, is paged. */
+export type Keys<T> = {
+  of(item: T): string
+  cursor(item: T): string
+  /** The key in a cursor; null where it isn't one of the list's. */
+  read(cursor: string): string | null
+}
+
+/**
+ * A page of a list that is in memory. A cursor names a place in the order also when its item is gone.
+ * Throws `InvalidCursor`.
+ */
 export function pageOfList<T>(
   list: readonly T[],
   { first, after, last, before }: PageRequest,
-  cursorOf: (item: T) => string,
+  keys: Keys<T>,
 ): Page<T> {
-  const from = after === undefined ? 0 : list.findIndex((item) => cursorOf(item) === after) + 1
-  const end = before === undefined ? -1 : list.findIndex((item) => cursorOf(item) === before)
-  const to = Math.max(from, end === -1 ? list.length : end)
+  const keyIn = (cursor: string): string => {
+    const key = keys.read(cursor)
+    if (key === null) throw new InvalidCursor()
+    return key
+  }
+  const placeOf = (is: (item: T) => boolean): number => {
+    const index = list.findIndex(is)
+    return index === -1 ? list.length : index
+  }
+  const afterKey = after === undefined ? undefined : keyIn(after)
+  const beforeKey = before === undefined ? undefined : keyIn(before)
+  const from = afterKey === undefined ? 0 : placeOf((item) => keys.of(item) > afterKey)
+  const end = beforeKey === undefined ? list.length : placeOf((item) => keys.of(item) >= beforeKey)
+  const to = Math.max(from, end)
   const start = last === undefined ? from : Math.max(from, to - last)
   const stop = first === undefined ? to : Math.min(to, from + first)
   return {
-    items: list.slice(start, stop).map((item) => ({ cursor: cursorOf(item), item })),
+    items: list.slice(start, stop).map((item) => ({ cursor: keys.cursor(item), item })),
     hasNextPage: stop < list.length,
     hasPreviousPage: start > 0,
   }

@@ -146,12 +146,25 @@ describe('rubbish', () => {
         input: inputOf(installation, { name: 'fine', region: text, vpc: text }),
       }),
     ).toMatchObject({ __typename: 'NotFound' })
-    const query = `query ($text: String) { loadBalancers(filter: { nameContains: $text }) { totalCount } }`
-    const { errors } = await installation.api.ask(query, { text })
-    expect(errors?.[0]?.extensions?.code).toBe('BAD_USER_INPUT')
+    const queries = [
+      'query ($text: String!) { loadBalancers(filter: { nameContains: $text }) { totalCount } }',
+      'query ($text: String!) { loadBalancers(filter: { region: [$text] }) { totalCount } }',
+      'query ($text: String!) { loadBalancers(filter: { labels: [{ key: $text }] }) { totalCount } }',
+      'query ($text: String!) { loadBalancerByName(region: $text, name: "a") { id } }',
+      'query ($text: String!) { ipv4ReservationByName(region: $text, name: "a") { id } }',
+      'query ($text: String!) { vpcByName(name: $text) { id } }',
+      'query ($text: String!) { vpcs(filter: { nameContains: $text }) { totalCount } }',
+      'query ($text: String!) { vpcs { nodes { endpoints(filter: { nameContains: $text }) { totalCount } } } }',
+      'query ($text: String!) { ipv4Reservations(filter: { nameContains: $text }) { totalCount } }',
+      'query ($text: String!) { events(filter: { reason: [$text] }) { nodes { id } } }',
+    ]
+    for (const query of queries) {
+      const { errors } = await installation.api.ask(query, { text })
+      expect([query, errors?.[0]?.extensions?.code]).toEqual([query, 'BAD_USER_INPUT'])
+    }
   })
 
-  it('as a cursor, or one of another order, is the end of a list', async () => {
+  it('as a cursor, or one of another order, is refused wherever it is given', async () => {
     await createLoadBalancer(installation, { name: 'paged' })
     const query = `query ($after: String, $orderBy: LoadBalancerOrder) {
       loadBalancers(first: 1, after: $after, orderBy: $orderBy) { nodes { id } pageInfo { endCursor } } }`
@@ -165,12 +178,23 @@ describe('rubbish', () => {
       'rubbish',
       '',
       made({}),
-      made(['lb.created_at', 'yesterday', id]),
+      made(['lb.created_at', 'not a time', id]),
       made(['lb.created_at', '2026-13-41 99:00:00+00', id]),
       made(['lb.created_at', 'a\u0000', 'b']),
     ]) {
       const page = await installation.api.ask(query, { after })
-      expect(page.errors?.[0]?.extensions?.code ?? 'BAD_USER_INPUT').toBe('BAD_USER_INPUT')
+      expect([after, page.errors?.[0]?.extensions?.code]).toEqual([after, 'BAD_USER_INPUT'])
+    }
+    const others = [
+      '{ loadBalancers { nodes { backends(after: "rubbish") { totalCount } } } }',
+      '{ events(filter: { since: "rubbish" }) { nodes { id } } }',
+      '{ vpcs(after: "rubbish") { totalCount } }',
+      '{ vpcs { nodes { endpoints(after: "rubbish") { totalCount } } } }',
+      '{ ipv4Reservations(after: "rubbish") { totalCount } }',
+    ]
+    for (const other of others) {
+      const { errors } = await installation.api.ask(other)
+      expect([other, errors?.[0]?.extensions?.code]).toEqual([other, 'BAD_USER_INPUT'])
     }
   })
 })

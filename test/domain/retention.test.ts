@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
 import { appendEvent, SYSTEM } from '../../src/domain/events/append.ts'
-import { CursorLost, openEventLog } from '../../src/domain/events/log.ts'
+import { CursorLost } from '../../src/domain/events/cursor.ts'
+import { openEventLog } from '../../src/domain/events/log.ts'
 import { removeOld } from '../../src/domain/retention.ts'
 import { useDatabase } from '../support/database.ts'
 

@@ -37,7 +37,7 @@ test('any other text names nothing and is never thrown at', () => {
     encoded(`LoadBalancer:${uuid}:${uuid}`),
     encoded(`LoadBalancer:${uuid}${uuid}`),
     encoded(`Backend:${uuid}`),
-    encoded(`Cluster:${uuid}`),
+    encoded(`Gateway:${uuid}`),
     encoded(`constructor:${uuid}`),
     `${globalId('Vpc', uuid)}=`,
     ` ${globalId('Vpc', uuid)}`,

@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { InvalidCursor } from '../../src/domain/paging.ts'
 import { pageOfList, pageRequest } from '../../src/schema/pages.ts'
+
+const KEYS = {
+  of: (item: number) => String(item).padStart(3, '0'),
+  cursor: String,
+  read: (cursor: string) => (/^\d+$/.test(cursor) ? cursor.padStart(3, '0') : null),
+}
 
 test('twenty come where nothing is said, and at most a hundred', () => {
   expect(pageRequest({})).toEqual({ first: 20 })
@@ -19,7 +26,7 @@ test('pages put together are the whole list, from either end', () => {
       const list = Array.from({ length }, (_, index) => index)
       const forward: number[] = []
       for (let after: string | undefined, more = true; more; ) {
-        const page = pageOfList(list, { first: size, ...(after ? { after } : {}) }, String)
+        const page = pageOfList(list, { first: size, ...(after ? { after } : {}) }, KEYS)
         forward.push(...page.items.map(({ item }) => item))
         expect(page.hasPreviousPage).toBe(after !== undefined)
         after = page.items.at(-1)?.cursor
@@ -28,7 +35,7 @@ test('pages put together are the whole list, from either end', () => {
       expect(forward).toEqual(list)
       const backward: number[] = []
       for (let before: string | undefined, more = true; more; ) {
-        const page = pageOfList(list, { last: size, ...(before ? { before } : {}) }, String)
+        const page = pageOfList(list, { last: size, ...(before ? { before } : {}) }, KEYS)
         backward.unshift(...page.items.map(({ item }) => item))
         before = page.items[0]?.cursor
         more = page.hasPreviousPage
@@ -36,4 +43,14 @@ test('pages put together are the whole list, from either end', () => {
       expect(backward).toEqual(list)
     }),
   )
+})
+
+test('a cursor keeps its place when its item is gone, and rubbish is refused', () => {
+  expect(
+    pageOfList([1, 3, 5], { first: 2, after: '2' }, KEYS).items.map(({ item }) => item),
+  ).toEqual([3, 5])
+  expect(
+    pageOfList([1, 3, 5], { last: 1, before: '4' }, KEYS).items.map(({ item }) => item),
+  ).toEqual([3])
+  expect(() => pageOfList([1], { first: 1, after: 'rubbish' }, KEYS)).toThrow(InvalidCursor)
 })

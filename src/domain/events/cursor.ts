@@ -8,6 +8,11 @@ export type Position = {
   seq: string
 }
 
+/** The cursor can't be continued from: older than what is kept, of another epoch, or beyond the head. */
+export class CursorLost extends Error {
+  override name = 'CursorLost'
+}
+
 const SHAPE = /^([0-9a-f-]{36})\.(\d{1,19})\.(\d{1,18})$/
 
 /** The opaque cursor that clients keep. */

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Store } from '../../db/client.ts'
 import { onHint } from '../hints.ts'
 import type { EventRecord } from '../records.ts'
-import { type Position, readCursor, writeCursor } from './cursor.ts'
+import { CursorLost, type Position, readCursor, writeCursor } from './cursor.ts'
 import { EVENT_JSON, readEpoch, type StoredEvent, toEvent } from './read.ts'
 
 /** An event in the log; `object` is the whole object as it was last, in the event of its end. */
@@ -11,11 +11,6 @@ export type LogBatch = {
   events: LoggedEvent[]
   /** Everything up to here is in this batch or an earlier one. */
   cursor: string
-}
-
-/** The cursor can't be continued from: older than what is kept, of another epoch, or beyond the head. */
-export class CursorLost extends Error {
-  override name = 'CursorLost'
 }
 
 export type EventLog = {

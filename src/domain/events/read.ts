@@ -2,7 +2,7 @@ import type { Store } from '../../db/client.ts'
 import { isId } from '../ids.ts'
 import { Conditions, type PageRequest, readPage } from '../paging.ts'
 import type { EventRecord, Page } from '../records.ts'
-import { readCursor, writeCursor } from './cursor.ts'
+import { CursorLost, readCursor, writeCursor } from './cursor.ts'
 
 export type EventFilter = {
   /** A UUID. */
@@ -26,7 +26,7 @@ export type StoredEvent = Omit<EventRecord, 'cursor'> & {
   object: unknown
 }
 
-/** One page of the log, newest first. A `since` that can't be continued from leaves everything in. */
+/** One page of the log, newest first. Throws `CursorLost` where `since` is of no use. */
 export async function listEvents(
   store: Store,
   selection: { project: string | null; filter?: EventFilter | null; page: PageRequest },
@@ -40,8 +40,9 @@ export async function listEvents(
     else conditions.add('false')
   }
   if (filter?.reason) conditions.add('event.reason = ANY (?::text[])', filter.reason)
-  const since = filter?.since ? readCursor(filter.since) : undefined
-  if (since && since.epoch === epoch) {
+  const since = filter?.since == null ? undefined : readCursor(filter.since)
+  if (filter?.since != null && since?.epoch !== epoch) throw new CursorLost('of another log')
+  if (since) {
     conditions.add('(event.xid, event.seq) > (?::xid8, ?::bigint)', since.xid, since.seq)
   }
   const page = await readPage<StoredEvent>(

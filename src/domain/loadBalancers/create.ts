@@ -148,9 +148,27 @@ const given = (
   input: CreateLoadBalancerInput,
   protocol: { name: Protocol; port: number },
   healthCheck: HealthCheckSettings,
+) => {
+  const wanted = wantedOf(input, protocol, healthCheck)
+  return {
+    ...wanted,
+    invalid: false,
+    actor: scope.actor,
+    backends: wanted.backends.map((backend) => ({ id: newId(), ...backend })),
+    idempotencyKey: input.idempotencyKey ?? null,
+    // Of what is meant: a default is the same whether it was written out or not.
+    inputHash: input.idempotencyKey
+      ? hashOf({ ...wanted, ...visible(scope, input), backends: wanted.backends })
+      : null,
+    eventMessage: `Load balancer "${String(input.name)}" was created.`,
+  }
+}
+
+const wantedOf = (
+  input: CreateLoadBalancerInput,
+  protocol: { name: Protocol; port: number },
+  healthCheck: HealthCheckSettings,
 ) => ({
-  invalid: false,
-  actor: scope.actor,
   name: input.name,
   displayName: input.displayName ?? null,
   description: input.description ?? null,
@@ -160,15 +178,11 @@ const given = (
   sessionAffinity: input.sessionAffinity ?? 'NONE',
   healthCheck,
   backends: (input.backends ?? []).map((backend) => ({
-    id: newId(),
     address: backend.address,
     name: backend.name ?? null,
     adminState: backend.adminState ?? 'ENABLED',
   })),
   deletionProtection: input.deletionProtection ?? false,
-  idempotencyKey: input.idempotencyKey ?? null,
-  inputHash: input.idempotencyKey ? hashOf(input) : null,
-  eventMessage: `Load balancer "${String(input.name)}" was created.`,
 })
 
 /** The id of nothing: what isn't an id is looked for like one, and not found alike. */

@@ -111,7 +111,7 @@ export async function deleteIPv4Reservation(
     const conflict = generationConflict(current, input.expectedGeneration)
     if (conflict) return rollback(conflict)
     const holder = current.bindings.find(({ state }) => state !== 'UNBINDING')
-    if (holder !== undefined) return rollback(inUse(current, holder.loadBalancer))
+    if (holder !== undefined) return rollback(inUse(current, holder.loadBalancer, 'id'))
     if (current.deletionProtection) return rollback(new DeletionProtected())
     const make = async () => {
       await remove(client, scope, current)
@@ -253,10 +253,14 @@ export const reservationNameTaken = (name: string): NameTaken =>
   })
 
 /** It is bound; what was asked can't be done to it now. */
-export const inUse = (current: ReservationRecord, holder: string): ReservationInUse =>
+export const inUse = (
+  current: ReservationRecord,
+  holder: string,
+  field = 'reservation',
+): ReservationInUse =>
   new ReservationInUse({
     message: `The reservation "${current.name}" is bound to a load balancer.`,
-    path: ['reservation'],
+    path: [field],
     hint: 'Unbind it there first.',
     reservationId: current.id,
     loadBalancerId: holder,

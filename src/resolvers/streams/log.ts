@@ -1,4 +1,4 @@
-import { CursorLost } from '../../domain/events/log.ts'
+import { CursorLost } from '../../domain/events/cursor.ts'
 import { listEvents } from '../../domain/events/read.ts'
 import type { EventRecord } from '../../domain/records.ts'
 import type { ChosenEvents } from '../../schema/changeEvent.ts'

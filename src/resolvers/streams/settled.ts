@@ -1,5 +1,6 @@
 import type { LoadBalancerRecord } from '../../domain/records.ts'
 import type { Context } from '../../schema/context.ts'
+import { badUserInput } from '../../schema/failures.ts'
 import { conditionOf } from '../../schema/loadBalancerStatus.ts'
 import type { Outcome, SettledEvent } from '../../schema/watchEvents.ts'
 import { endable, within } from './iterate.ts'
@@ -36,6 +37,11 @@ export function watchSettling(context: Context, waited: Waited): AsyncGenerator<
         if (type === 'DELETED') return yield told('DELETED')
         if (object === null) continue
         generation ??= object.generation
+        if (missing === undefined && (generation < 1 || generation > object.generation)) {
+          throw badUserInput(
+            `It is at generation ${object.generation}; ${generation} was never asked for.`,
+          )
+        }
         const outcome = outcomeOf(object, generation)
         if (outcome !== 'WAITING') return yield told(outcome)
         const event = told('WAITING')

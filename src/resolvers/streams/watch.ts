@@ -4,7 +4,8 @@
  * position in the log is taken before the snapshot is read: what happens meanwhile is in both, and
  * versions tell that it has been sent.
  */
-import { CursorLost, type LoggedEvent } from '../../domain/events/log.ts'
+import { CursorLost } from '../../domain/events/cursor.ts'
+import type { LoggedEvent } from '../../domain/events/log.ts'
 import { listEvents } from '../../domain/events/read.ts'
 import type { EventRecord } from '../../domain/records.ts'
 import type { Context } from '../../schema/context.ts'
@@ -78,18 +79,22 @@ class Watch<T extends Versioned> {
   }
 
   async *run(after: string | null): AsyncGenerator<WatchEvent<T>> {
-    if (after === null) yield* this.#begin()
-    else if (after === INCOMPLETE) yield* this.#beginAnew()
-    else yield* this.#resume(after)
-    while (!this.#ended && !this.#signal.aborted) {
+    let first = this.#first(after)
+    while (!this.#signal.aborted) {
       try {
-        yield* this.#follow()
+        yield* first
+        if (!this.#ended) yield* this.#follow()
         return
       } catch (error) {
         if (!(error instanceof CursorLost)) throw error
-        yield* this.#beginAnew()
+        first = this.#beginAnew()
       }
     }
+  }
+
+  #first(after: string | null): AsyncGenerator<WatchEvent<T>> {
+    if (after === null) return this.#begin()
+    return after === INCOMPLETE ? this.#beginAnew() : this.#resume(after)
   }
 
   async *#begin(): AsyncGenerator<WatchEvent<T>> {

@@ -1,7 +1,6 @@
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { ClusterContext } from '../../src/clusters/kubeconfig.ts'
 import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
 import { KubernetesCluster } from '../../src/clusters/kubernetes.ts'
@@ -9,7 +8,8 @@ import type { Dialect } from '../../src/rules/wanted.ts'
 import { type DataPlane, startDataPlane } from '../dataplane/dataPlane.ts'
 import type { Delays } from '../dataplane/gates.ts'
 import { Writer } from '../dataplane/writer.ts'
-import { type ApiServer, startApiServer } from '../kube/server.ts'
+import type { ApiServer } from '../kube/server.ts'
+import type { RealApiServer } from '../kube-real/server.ts'
 import { writeAddressMap } from './addressMap.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import {
@@ -23,6 +23,14 @@ import {
 } from './layout.ts'
 import { type Listener, startListener } from './listeners.ts'
 import { seedCluster } from './seed.ts'
+import {
+  type ClusterServer,
+  readCrds,
+  type Started,
+  type StartServer,
+  startEmbedded,
+  startReal,
+} from './servers.ts'
 
 export type FleetOptions = {
   /** Where contents survive, with `kubeconfig` and `endpoints.json`; absent: a directory that goes on close. */
@@ -39,9 +47,9 @@ export type FleetOptions = {
 /** A running endpoint: its listener can be stopped and started. */
 export type Endpoint = EndpointLayout & Pick<Listener, 'stop' | 'start'> & { listener: number }
 
-export type RunningCluster = {
+export type RunningCluster<Server extends ClusterServer = ApiServer> = {
   layout: ClusterLayout
-  server: ApiServer
+  server: Server
   readonly dataPlane: DataPlane
   /** Has the cluster's rules in another dialect from now on, and perhaps the data plane with them. */
   upgrade(dialect: Dialect, steps?: ('schema' | 'data plane')[]): Promise<void>
@@ -52,14 +60,14 @@ export type RunningCluster = {
   endpoints: Endpoint[]
 }
 
-export type RunningFleet = {
+export type RunningFleet<Server extends ClusterServer = ApiServer> = {
   /** The file; one context for each cluster, named as the cluster. */
   kubeconfig: string
   /** The file that maps endpoints' addresses to ports of 127.0.0.1. */
   addressMap: string
-  clusters: ReadonlyMap<string, RunningCluster>
+  clusters: ReadonlyMap<string, RunningCluster<Server>>
   /** A cluster that was asked for by name; throws where there is none. */
-  get(name: string): RunningCluster
+  get(name: string): RunningCluster<Server>
   endpoints: Endpoint[]
   /** The endpoints of a project, in one region where given. */
   endpointsOf(project: string, region?: string): Endpoint[]
@@ -67,10 +75,18 @@ export type RunningFleet = {
   close(): Promise<void>
 }
 
-const crdDirectory = fileURLToPath(new URL('../crds/', import.meta.url))
-
 /** Starts clusters with an API server, a data plane and answering endpoints each, all in this process. */
-export async function startFleet(options: FleetOptions = {}): Promise<RunningFleet> {
+export const startFleet = (options: FleetOptions = {}): Promise<RunningFleet> =>
+  runFleet(options, startEmbedded)
+
+/** The same with real API servers, which are processes of their own. */
+export const startRealFleet = (options: FleetOptions = {}): Promise<RunningFleet<RealApiServer>> =>
+  runFleet(options, startReal)
+
+async function runFleet<Server extends ClusterServer>(
+  options: FleetOptions,
+  start: StartServer<Server>,
+): Promise<RunningFleet<Server>> {
   const layouts = options.clusters ?? DEMO_CLUSTERS
   const projects = options.projects ?? DEMO_PROJECTS
   const lasting = options.dataDir
@@ -82,15 +98,17 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     if (lasting === undefined) await rm(directory, { recursive: true, force: true })
   }
   try {
-    const servers = await startServers(layouts, lasting, closers)
+    const kept = lasting === undefined ? undefined : join(lasting, 'clusters')
+    const servers = await startServers(layouts, start, kept, closers)
     const kubeconfig = join(directory, 'kubeconfig')
-    await writeKubeconfig(kubeconfig, servers)
+    const addresses = [...servers].map(([name, { server }]) => [name, server] as const)
+    await writeKubeconfig(kubeconfig, new Map(addresses))
     const contexts = await Kubeconfig.open(kubeconfig, { onProblem: raise, pollMs: 0 })
     const running = await Promise.all(
       layouts.map((layout, index) =>
         startCluster({
           layout,
-          server: found(servers, layout.name),
+          started: found(servers, layout.name),
           context: usable(contexts.context(layout.name), layout.name),
           projects,
           endpoints: endpointsOf(layout, index + 1, projects, options.endpointsPerCluster ?? 2),
@@ -124,36 +142,38 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
   }
 }
 
-async function startServers(
+async function startServers<Server extends ClusterServer>(
   layouts: readonly ClusterLayout[],
-  lasting: string | undefined,
+  start: StartServer<Server>,
+  directory: string | undefined,
   closers: (() => Promise<void>)[],
-): Promise<Map<string, ApiServer>> {
+): Promise<Map<string, Started<Server>>> {
   const [crds, selectorCrds] = await Promise.all([readCrds(''), readCrds('selector/')])
   const started = await Promise.all(
     layouts.map(async ({ name, dialect }) => {
-      const server = await startApiServer({
+      const one = await start({
+        name,
         // The later NetworkRule takes the place of today's.
         crds: dialect === 'selector' ? [...crds, ...selectorCrds] : crds,
-        ...(lasting === undefined ? {} : { dataFile: join(lasting, 'clusters', `${name}.json`) }),
+        directory,
       })
-      closers.push(() => server.close())
-      return [name, server] as const
+      closers.push(() => one.server.close())
+      return [name, one] as const
     }),
   )
   return new Map(started)
 }
 
-async function startCluster(options: {
+async function startCluster<Server extends ClusterServer>(options: {
   layout: ClusterLayout
-  server: ApiServer
+  started: Started<Server>
   context: ClusterContext
   projects: readonly ProjectLayout[]
   endpoints: EndpointLayout[]
   delays: Delays
   closers: (() => Promise<void>)[]
-}): Promise<RunningCluster> {
-  const { layout, server, context, closers } = options
+}): Promise<RunningCluster<Server>> {
+  const { layout, started, context, closers } = options
   const writer = new Writer(context, 'fleet')
   closers.push(() => writer.close())
   await seedCluster(writer, options.projects, options.endpoints)
@@ -179,7 +199,7 @@ async function startCluster(options: {
   )
   return {
     layout,
-    server,
+    server: started.server,
     cluster,
     writer,
     endpoints,
@@ -188,20 +208,13 @@ async function startCluster(options: {
     },
     async upgrade(dialect, steps = ['schema', 'data plane']) {
       if (steps.includes('schema')) {
-        const crds = await readCrds(dialect === 'selector' ? 'selector/' : '')
-        for (const crd of crds) server.storage.setCrd(crd)
+        await started.setCrds(await readCrds(dialect === 'selector' ? 'selector/' : ''))
       }
       if (!steps.includes('data plane')) return
       await dataPlane.close()
       dataPlane = await begin(dialect)
     },
   }
-}
-
-async function readCrds(subdirectory: string): Promise<string[]> {
-  const directory = join(crdDirectory, subdirectory)
-  const files = (await readdir(directory)).filter((name) => name.endsWith('.yaml')).sort()
-  return Promise.all(files.map((name) => readFile(join(directory, name), 'utf8')))
 }
 
 function usable(context: ClusterContext | undefined, name: string): ClusterContext {

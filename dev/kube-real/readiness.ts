@@ -18,12 +18,14 @@ const PATIENCE_MS = 90_000
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
-/** The objects in texts of YAML. */
-export const objectsIn = (texts: string[]): JsonObject[] =>
-  texts
+/** The CRDs in texts of YAML; of two with one name the later counts. */
+export function crdsIn(texts: string[]): JsonObject[] {
+  const all = texts
     .flatMap((text) => parseAllDocuments(text))
     .map((document): unknown => document.toJS())
     .filter(isObject)
+  return [...new Map(all.map((crd) => [nameOf(crd), crd])).values()]
+}
 
 /** Waits until the server says it is ready; otherwise answers why it isn't. */
 export async function ready(admin: Admin, program: Program): Promise<string | undefined> {

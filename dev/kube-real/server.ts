@@ -9,7 +9,7 @@ import { type Etcd, startEtcd } from './etcd.ts'
 import { auditLog, freePort, startKubeApiserver } from './kubeApiserver.ts'
 import { openPki, type Pki, type User } from './pki.ts'
 import type { Program } from './program.ts'
-import { applyCrd, objectsIn, ready, replaceCrd, served } from './readiness.ts'
+import { applyCrd, crdsIn, ready, replaceCrd, served } from './readiness.ts'
 
 export type RealApiServerOptions = {
   /** CustomResourceDefinitions as YAML, one or more documents a text. */
@@ -72,7 +72,7 @@ export async function startRealApiServer(options: RealApiServerOptions): Promise
     const url = `https://127.0.0.1:${port}`
     const admin = adminOf(url, pki)
     closers.push(() => admin.close())
-    const crds = objectsIn(options.crds)
+    const crds = crdsIn(options.crds)
     await Promise.all(crds.map((crd) => applyCrd(admin, crd)))
     await served(admin, crds)
     return {
@@ -85,7 +85,7 @@ export async function startRealApiServer(options: RealApiServerOptions): Promise
       auditLog: auditLog(folder),
       issue: (name, groups) => pki.authority.forClient(name, groups),
       setCrd: async (yaml) => {
-        for (const crd of objectsIn([yaml])) await replaceCrd(admin, crd)
+        for (const crd of crdsIn([yaml])) await replaceCrd(admin, crd)
       },
       compact: async () => {
         await etcd.compact()

@@ -71,8 +71,11 @@ export async function realServerForTest(options: RealApiServerOptions): Promise<
   return server
 }
 
-/** Waits for this file's turn; whoever dies gives it back as well. */
-function turn(): Promise<() => void> {
+/**
+ * Waits for this file's turn to start a real API server (or a few) by itself, and answers how to give
+ * it back; whoever dies gives it back as well.
+ */
+export function turn(): Promise<() => void> {
   return new Promise((resolve, reject) => {
     const sent = ask('/turn', reject, (answer) => {
       // Cut off by ourselves, or by the end of the run.

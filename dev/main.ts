@@ -19,6 +19,7 @@ import {
 } from './start/dataDirectory.ts'
 import { identifyEither, identifyLoopback } from './start/identity.ts'
 import { createIssuer, demoTokens } from './start/issuer.ts'
+import { metricsPorts } from './start/metricsPorts.ts'
 import { readOptions, USAGE } from './start/options.ts'
 import { seedStore } from './start/seedStore.ts'
 import { onSignals, Shutdown } from './start/shutdown.ts'
@@ -73,7 +74,7 @@ async function start(args: string[]): Promise<void> {
   hold(directory)
   if (options.fresh) await beginAnew(environment, directory)
   const { store, url, fleet } = await startStores(environment, directory)
-  const { worker, api, tokens } = await startProcesses(environment, { url, fleet, host })
+  const { worker, api, metrics, tokens } = await startProcesses(environment, { url, fleet, host })
   await worker.ready
   if (shutdown.begun) return
   const vpcId = await vpcOf(store, 'demo')
@@ -86,6 +87,7 @@ async function start(args: string[]): Promise<void> {
       region: 'us-east-1',
       backends: backends.map(({ address }) => address),
       tokens,
+      metrics,
       dataDir: `${relative(process.cwd(), directory.root) || '.'}/`,
       seconds: (performance.now() - begun) / 1000,
     }),
@@ -158,10 +160,18 @@ async function startStores(
 async function startProcesses(
   environment: Environment,
   given: { url: string; fleet: RunningFleet; host: string },
-): Promise<{ worker: WorkerProcess; api: string; tokens: ReadonlyMap<string, string> }> {
+): Promise<{
+  worker: WorkerProcess
+  api: string
+  metrics: { api: string; worker: string } | undefined
+  tokens: ReadonlyMap<string, string>
+}> {
   const { url, fleet, host } = given
+  const ports = await metricsPorts(environment.metricsPort, host)
   const worker = startWorkerProcess([fleet.addressMap], {
     ...process.env,
+    HOST: host,
+    METRICS_PORT: String(ports.worker),
     LOG_LEVEL: environment.logLevel,
     DATABASE_URL: url,
     KUBECONFIG: fleet.kubeconfig,
@@ -171,10 +181,16 @@ async function startProcesses(
   const projects = fleet.projects.map(({ name }) => name)
   const issuer = await createIssuer()
   const identify = identifyEither(identifyLoopback(projects), issuer.identify)
-  const api = await runApi({ ...environment, host, databaseUrl: url }, { identify })
+  const settings = { ...environment, host, databaseUrl: url, metricsPort: ports.api }
+  const api = await runApi(settings, { identify })
   // Clients see their streams end before anything they are about does.
   shutdown.add('the API', 1_500, () => api.close())
-  return { worker, api: api.url, tokens: await demoTokens(issuer, projects) }
+  const { diagnostics } = api
+  const metrics =
+    diagnostics === undefined
+      ? undefined
+      : { api: diagnostics, worker: `http://${host}:${ports.worker}` }
+  return { worker, api: api.url, metrics, tokens: await demoTokens(issuer, projects) }
 }
 
 function failed(what: string): void {

@@ -9,6 +9,8 @@ export function welcome(facts: {
   dataDir: string
   /** By whom they are for. */
   tokens: ReadonlyMap<string, string>
+  /** Where the processes tell how they are. */
+  metrics?: { api: string; worker: string } | undefined
   seconds: number
 }): string {
   const endpoint = `${facts.url}/projects/${facts.project}/graphql`
@@ -49,8 +51,18 @@ ${[...facts.tokens].map(([name, token]) => `  ${name.toUpperCase()}=${token}`).j
 
   curl ${endpoint} -H "authorization: Bearer $${facts.project.toUpperCase()}" -H 'content-type: application/json' \\
     -d '{"query":"{ caller { email permissions } }"}'
-
+${measured(facts.metrics)}
 Data are in ${facts.dataDir}; npm start -- --fresh begins anew. Ctrl-C stops everything.
+`
+}
+
+function measured(metrics: { api: string; worker: string } | undefined): string {
+  if (metrics === undefined) return ''
+  return `
+What they do can be watched (docs/operate.md), the API and the worker:
+
+  ${metrics.api}/metrics
+  ${metrics.worker}/metrics
 `
 }
 

@@ -1,19 +1,31 @@
 /** The API's process in production: `npm run api`. */
 import { pino } from 'pino'
 import {
+  ConfigurationError,
   type Environment,
   orExplain,
   readEnvironment,
   requireDatabaseUrl,
   requireIdentityProvider,
 } from '../config/environment.ts'
+import { whyUnusable } from '../db/answering.ts'
 import { openStore } from '../db/client.ts'
+import { readFigures } from '../domain/operators/figures.ts'
+import { type Diagnostics, serveDiagnostics } from '../telemetry/diagnostics.ts'
+import { showFigures } from '../telemetry/figures.ts'
 import type { Identify } from './caller.ts'
 import { identifyBy } from './identity/provider.ts'
+import { ApiMetrics } from './metrics.ts'
 import { type RunningServer, startServer } from './server.ts'
 
 /** Connections to PostgreSQL: what one process can keep busy. */
 const CONNECTIONS = 20
+const METRICS_PORT = 9_090
+
+export type RunningApi = RunningServer & {
+  /** Where metrics, liveness and readiness are; undefined where they are turned off. */
+  diagnostics: string | undefined
+}
 
 /**
  * Runs the API until it is closed. `identify` is the embedder's; without one there must be an
@@ -22,7 +34,7 @@ const CONNECTIONS = 20
 export async function runApi(
   environment: Environment,
   options: { identify?: Identify } = {},
-): Promise<RunningServer> {
+): Promise<RunningApi> {
   const logger = pino({ level: environment.logLevel })
   const identify = options.identify ?? identifyBy(requireIdentityProvider(environment), logger)
   const onError = (error: unknown) => logger.error({ err: error }, 'the database failed')
@@ -31,11 +43,29 @@ export async function runApi(
     maxConnections: CONNECTIONS,
     onError,
   })
+  const metrics = new ApiMetrics()
+  metrics.ofProcess()
+  showFigures(metrics.registry, () => readFigures(store))
+  let ending = false
+  const host = environment.host ?? '0.0.0.0'
+  const { metricsPort = METRICS_PORT } = environment
+  let diagnostics: Diagnostics | undefined
   try {
+    if (metricsPort !== 0) {
+      diagnostics = await serveDiagnostics({
+        host,
+        port: metricsPort,
+        registry: metrics.registry,
+        missing: async () => (ending ? 'it is being ended' : whyUnusable(store)),
+        unusable: (expected) =>
+          new ConfigurationError('METRICS_PORT', expected, String(metricsPort)),
+      })
+    }
     const server = await startServer({
       store,
       identify,
-      host: environment.host ?? '0.0.0.0',
+      host,
+      metrics,
       port: environment.port,
       corsOrigins: environment.corsOrigins,
       trustedProxies: environment.trustedProxies,
@@ -43,15 +73,19 @@ export async function runApi(
       persistedDocuments: environment.persistedDocuments,
       logger,
     })
-    logger.info({ url: server.url }, 'the API listens')
+    logger.info({ url: server.url, diagnostics: diagnostics?.url }, 'the API listens')
     return {
       ...server,
+      diagnostics: diagnostics?.url,
       async close() {
+        ending = true
         await server.close()
+        await diagnostics?.close()
         await store.close()
       },
     }
   } catch (error) {
+    await diagnostics?.close()
     await store.close()
     throw error
   }

@@ -10,12 +10,22 @@ import {
   requireDatabaseUrl,
 } from '../config/environment.ts'
 import { openStore } from '../db/client.ts'
+import { readFigures } from '../domain/operators/figures.ts'
+import { serveDiagnostics } from '../telemetry/diagnostics.ts'
+import { showFigures } from '../telemetry/figures.ts'
+import { WorkerMetrics } from './metrics.ts'
 import { DirectProber } from './probe/directProber.ts'
 import type { Prober } from './probe/prober.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
 /** Connections to PostgreSQL: a cluster's reconciling, reporting and probing share them. */
 const CONNECTIONS = 20
+const METRICS_PORT = 9_091
+
+export type RunningWorkers = Workers & {
+  /** Where metrics, liveness and readiness are; undefined where they are turned off. */
+  diagnostics: string | undefined
+}
 
 /**
  * Serves clusters until closed. `prober`: where backends are asked from; this machine itself where
@@ -24,7 +34,7 @@ const CONNECTIONS = 20
 export async function runWorker(
   environment: Environment,
   options: { prober?: Prober } = {},
-): Promise<Workers> {
+): Promise<RunningWorkers> {
   const connectionString = requireDatabaseUrl(environment)
   if (environment.kubeconfig.length === 0) {
     throw new ConfigurationError('KUBECONFIG', 'one or several kubeconfig files')
@@ -38,19 +48,43 @@ export async function runWorker(
     maxConnections: CONNECTIONS,
     onError: (error) => log.warn({ err: error }, 'an idle connection to the database broke'),
   })
+  const metrics = new WorkerMetrics()
+  metrics.ofProcess()
+  showFigures(metrics.registry, () => readFigures(store))
+  const { metricsPort = METRICS_PORT } = environment
   const fleet = new Fleet(kubeconfig, {
+    onCall: (cluster, call) => metrics.called(cluster, call),
     onHandlerError: (error) => log.error({ err: error }, 'a follow handler failed'),
   })
+  const closeStores = async () => {
+    await fleet.close()
+    kubeconfig.close()
+    await store.close()
+  }
+  const diagnostics =
+    metricsPort === 0
+      ? undefined
+      : await serveDiagnostics({
+          host: environment.host ?? '0.0.0.0',
+          port: metricsPort,
+          registry: metrics.registry,
+          missing: async () => metrics.missing(),
+          unusable: (expected) =>
+            new ConfigurationError('METRICS_PORT', expected, String(metricsPort)),
+        }).catch(async (error: unknown) => {
+          await closeStores()
+          throw error
+        })
   const prober = options.prober ?? new DirectProber()
   const eventDays = environment.eventRetentionDays
-  const workers = startWorkers({ store, fleet, log, prober, eventDays })
+  const workers = startWorkers({ store, fleet, log, prober, eventDays, observer: metrics })
   return {
+    diagnostics: diagnostics?.url,
     renew: () => workers.renew(),
     async close() {
       await workers.close()
-      await fleet.close()
-      kubeconfig.close()
-      await store.close()
+      await diagnostics?.close()
+      await closeStores()
     },
   }
 }

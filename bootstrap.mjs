@@ -152,6 +152,16 @@ function alive(pid) {
   }
 }
 
+/** The process that started us and, where it can be read, the one that started that: npm, behind a shell. */
+function ancestors() {
+  try {
+    const stat = readFileSync(`/proc/${process.ppid}/stat`, 'utf8')
+    return `${process.ppid} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]}`
+  } catch {
+    return String(process.ppid)
+  }
+}
+
 function run(args) {
   const [first, ...rest] = args
   if (first === undefined || (first === '--run' && rest.length === 0)) {
@@ -168,6 +178,11 @@ function run(args) {
       passed = true
     })
   }
+  // npm that is stopped or killed by itself tells nobody: whoever started us is gone then.
+  const begun = ancestors()
+  setInterval(() => {
+    if (ancestors() !== begun) child.kill('SIGTERM')
+  }, 500).unref()
   child.once('error', (error) => fail(`${node} can't be run: ${error.message}`))
   child.once('exit', (code, signal) => {
     process.exit(signal === null ? code : 128 + constants.signals[signal])

@@ -9,7 +9,10 @@ import { openStore, type Store } from '../src/db/client.ts'
 import { DatabaseUnreachable, migrate } from '../src/db/migrate.ts'
 import { globalId } from '../src/schema/ids.ts'
 import { runApi } from '../src/server/main.ts'
-import { type RunningFleet, startFleet } from './fleet/fleet.ts'
+import { type FleetOptions, type RunningFleet, startFleet, startRealFleet } from './fleet/fleet.ts'
+import type { ClusterServer } from './fleet/servers.ts'
+import { DataDamaged } from './kube/datafile.ts'
+import { haveRealApiServer } from './kube-real/server.ts'
 import { startPostgres } from './postgres.ts'
 import {
   type DataDirectory,
@@ -30,6 +33,8 @@ import { startWorkerProcess, type WorkerProcess } from './start/workerProcess.ts
 class CannotStart extends Error {
   override name = 'CannotStart'
 }
+
+type DemoFleet = RunningFleet<ClusterServer>
 
 /** Milliseconds: long enough to see a status change, short enough not to wait for it. */
 const DELAYS = { accept: 150, advertise: 250, bind: 200, teardown: 250 }
@@ -67,13 +72,16 @@ async function start(args: string[]): Promise<void> {
     console.log(USAGE)
     return finish(0)
   }
+  if (options.kube === 'real' && !haveRealApiServer()) {
+    throw new CannotStart('--kube real needs kube-apiserver and etcd: npm run kube:build')
+  }
   const environment = readEnvironment({ LOG_LEVEL: 'warn', ...process.env })
   const { port, host = '127.0.0.1' } = environment
   await requireFreePort(port, host)
   const directory = await openDataDirectory(resolve(options.data ?? DATA))
   hold(directory)
   if (options.fresh) await beginAnew(environment, directory)
-  const { store, url, fleet } = await startStores(environment, directory)
+  const { store, url, fleet } = await startStores(environment, directory, options.kube)
   const { worker, api, metrics, tokens } = await startProcesses(environment, { url, fleet, host })
   await worker.ready
   if (shutdown.begun) return
@@ -118,7 +126,8 @@ async function beginAnew({ databaseUrl }: Environment, directory: DataDirectory)
 async function startStores(
   environment: Environment,
   directory: DataDirectory,
-): Promise<{ store: Store; url: string; fleet: RunningFleet }> {
+  kube: 'embedded' | 'real',
+): Promise<{ store: Store; url: string; fleet: DemoFleet }> {
   let closeDatabase: (() => Promise<void>) | undefined
   let closeFleet: (() => Promise<void>) | undefined
   shutdown.add('PostgreSQL', 5_000, async () => closeDatabase?.())
@@ -135,7 +144,9 @@ async function startStores(
     return url
   }
   const clusters = async () => {
-    const fleet = await startFleet({ dataDir: directory.root, delays: DELAYS })
+    const start: (options: FleetOptions) => Promise<DemoFleet> =
+      kube === 'real' ? startRealFleet : startFleet
+    const fleet = await start({ dataDir: directory.root, delays: DELAYS })
     closeFleet = fleet.close
     return fleet
   }
@@ -159,7 +170,7 @@ async function startStores(
 
 async function startProcesses(
   environment: Environment,
-  given: { url: string; fleet: RunningFleet; host: string },
+  given: { url: string; fleet: DemoFleet; host: string },
 ): Promise<{
   worker: WorkerProcess
   api: string
@@ -235,6 +246,12 @@ function portTaken(port: number): string {
 /** One line for what a person can put right; all there is for what they can't. */
 function explain(error: unknown): string {
   if (error instanceof CannotStart || error instanceof ConfigurationError) return error.message
+  if (error instanceof DataDamaged) return error.message
   if (error instanceof DatabaseUnreachable) return `the database can't be reached: ${error.message}`
+  // What the file system refuses is said with the path that it is about.
+  if (isSystemError(error)) return `${error.path}: ${error.message}`
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
+
+const isSystemError = (error: unknown): error is NodeJS.ErrnoException & { path: string } =>
+  error instanceof Error && 'syscall' in error && 'path' in error && typeof error.path === 'string'

@@ -13,7 +13,20 @@ export type Kept = {
   objects: { table: string; object: JsonObject }[]
 }
 
-/** Reads what was kept; undefined where nothing was. */
+/** What was kept can't be read. */
+export class DataDamaged extends Error {
+  override name = 'DataDamaged'
+}
+
+function parsed(line: string, where: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw new DataDamaged(`${where} is damaged: remove the file, and what was in it is made anew`)
+  }
+}
+
+/** Reads what was kept; undefined where nothing was. Throws `DataDamaged`. */
 export async function readKept(path: string): Promise<Kept | undefined> {
   let text: string
   try {
@@ -23,9 +36,9 @@ export async function readKept(path: string): Promise<Kept | undefined> {
     throw error
   }
   const kept: Kept = { revision: 0, given: {}, objects: [] }
-  for (const line of text.split('\n')) {
+  for (const [index, line] of text.split('\n').entries()) {
     if (line === '') continue
-    const entry: unknown = JSON.parse(line)
+    const entry = parsed(line, `${path}:${index + 1}`)
     if (!isObject(entry)) continue
     const { revision, given, table, object } = entry
     if (typeof revision === 'number') kept.revision = revision

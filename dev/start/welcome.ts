@@ -52,7 +52,7 @@ ${[...facts.tokens].map(([name, token]) => `  ${name.toUpperCase()}=${token}`).j
   curl ${endpoint} -H "authorization: Bearer $${facts.project.toUpperCase()}" -H 'content-type: application/json' \\
     -d '{"query":"{ caller { email permissions } }"}'
 ${measured(facts.metrics)}
-Data are in ${facts.dataDir}; npm start -- --fresh begins anew. Ctrl-C stops everything.
+Data are in ${facts.dataDir}; npm start -- ${facts.dataDir === '.data/' ? '' : `--data ${facts.dataDir} `}--fresh begins anew. Ctrl-C stops everything.
 `
 }
 

@@ -1,6 +1,7 @@
 import { bindingFindings, servingByBinding } from './bindingProof.ts'
 import { isAsWanted } from './comparison.ts'
 import type { Desired } from './desired.ts'
+import { editorOf } from './editor.ts'
 import { firstAgainst, found, holds } from './findings.ts'
 import type { NetworkRule } from './objects.ts'
 import { conditionOf, type Observed, said } from './observed.ts'
@@ -82,9 +83,12 @@ const appliedFinding = (wish: NetworkRule, rule: NetworkRule | undefined): Findi
       'Progressing',
       'The rule was deleted and is written anew once it is gone.',
     )
-  return isAsWanted(wish, rule)
-    ? found('TRUE', 'Applied', 'The rule is in the cluster as it should be.')
-    : found('FALSE', 'Progressing', 'The rule in the cluster is not yet as it should be.')
+  if (isAsWanted(wish, rule))
+    return found('TRUE', 'Applied', 'The rule is in the cluster as it should be.')
+  const editor = editorOf(rule)
+  return editor === undefined
+    ? found('FALSE', 'Progressing', 'The rule in the cluster is not yet as it should be.')
+    : found('FALSE', 'RuleEdited', `${editor} changed the rule.`)
 }
 
 /** Galactic sets `Accepted` once and never again, so its generation says nothing. */

@@ -1,6 +1,8 @@
 import DataLoader from 'dataloader'
 import type { Store } from '../db/client.ts'
 import { readEvents } from '../domain/events/read.ts'
+import type { Explanation } from '../domain/explain/explanation.ts'
+import { readExplanations } from '../domain/explain/read.ts'
 import { readServing, type Serving } from '../domain/flows/serving.ts'
 import { readLoadBalancers } from '../domain/loadBalancers/read.ts'
 import type {
@@ -31,6 +33,7 @@ export class Loaders {
   #vpcs: DataLoader<string, VpcShape | null> | undefined
   #events: DataLoader<string, EventRecord | null> | undefined
   #serving: DataLoader<string, Serving[] | null> | undefined
+  #explanations: DataLoader<string, Explanation | null> | undefined
   #regions: Promise<RegionRecord[]> | undefined
 
   constructor(store: Store, project: string | null) {
@@ -73,6 +76,11 @@ export class Loaders {
     return this.#serving
   }
 
+  get explanations(): DataLoader<string, Explanation | null> {
+    this.#explanations ??= this.#loader(readExplanations)
+    return this.#explanations
+  }
+
   regions(): Promise<RegionRecord[]> {
     this.#regions ??= readRegions(this.#store)
     return this.#regions
@@ -84,6 +92,7 @@ export class Loaders {
     this.#vpcs = undefined
     this.#events = undefined
     this.#serving = undefined
+    this.#explanations = undefined
     this.#regions = undefined
   }
 

@@ -1,7 +1,7 @@
 import type { StatusCondition as ConditionRecord } from '../domain/records.ts'
 import { builder } from './builder.ts'
 
-const ConditionStatus = builder.enumType('ConditionStatus', {
+export const ConditionStatus = builder.enumType('ConditionStatus', {
   description: 'Whether something holds.',
   values: {
     TRUE: { description: 'It holds.' },

@@ -18,7 +18,7 @@ import { breakingDifferences } from './differences.ts'
 
 const here = (path: string) => new URL(path, import.meta.url)
 const text = (path: string) => readFileSync(here(path), 'utf8')
-const lines = (path: string) => text(path).trimEnd().split('\n')
+const lines = (path: string) => text(path).split('\n').filter(Boolean)
 
 const tenants = parse(text('api.graphql'))
 const additions = parse(text('operators.graphql'))

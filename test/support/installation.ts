@@ -1,5 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll } from 'vitest'
+import { locateByFile } from '../../dev/fleet/addressMap.ts'
 import { type FleetOptions, type RunningFleet, startFleet } from '../../dev/fleet/fleet.ts'
 import { identifyLoopback } from '../../dev/start/identity.ts'
 import { Fleet } from '../../src/clusters/fleet.ts'
@@ -15,6 +16,7 @@ import { Refusal } from '../../src/domain/refusals.ts'
 import { globalId } from '../../src/schema/ids.ts'
 import { startServer } from '../../src/server/server.ts'
 import type { Limits } from '../../src/workers/limits.ts'
+import { DirectProber } from '../../src/workers/probe/directProber.ts'
 import { startWorkers, type Workers } from '../../src/workers/workers.ts'
 import { type Api, apiAt } from './api.ts'
 import { useDatabase } from './database.ts'
@@ -119,6 +121,8 @@ async function startInstallation(
       store,
       fleet: clusters,
       log: logger,
+      // Used where an operator says that a prober stands.
+      prober: new DirectProber({ locate: locateByFile(fleet.addressMap) }),
       limits: options.limits ?? {},
     })
   let workers: Workers | undefined

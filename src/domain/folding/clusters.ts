@@ -11,7 +11,12 @@ export type Word = Finding & {
 }
 
 /** These say that something is on its way, not that it failed. */
-const OPEN: ReadonlySet<Reason> = new Set(['Progressing', 'Withdrawing', 'AddressHeldElsewhere'])
+const OPEN: ReadonlySet<Reason> = new Set([
+  'Progressing',
+  'Withdrawing',
+  'AddressHeldElsewhere',
+  'RuleEdited',
+])
 
 /** Before a generation has been in effect in a cluster these only mean "not yet". */
 const OPEN_UNTIL_SETTLED: ReadonlySet<Reason> = new Set(['NotAdvertised', 'PartlyAdvertised'])

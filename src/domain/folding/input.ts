@@ -2,6 +2,7 @@ import type { PlacementReport } from '../../rules/report.ts'
 import type { SessionAffinity } from '../../rules/wanted.ts'
 import type { AddressRecord, BackendRecord } from '../records.ts'
 import type { Status } from '../status.ts'
+import type { VantageProbe } from './probes.ts'
 
 /** All that the status of a load balancer follows from, read under its row's lock. */
 export type FoldInput = {
@@ -21,6 +22,8 @@ export type FoldInput = {
   backends: FoldBackend[]
   /** null: not known (as before the first fold): then nothing counts as settled. */
   placements: FoldPlacement[] | null
+  /** Of vantage points outside, by address; absent: nobody looks. */
+  probes?: VantageProbe[]
   previous: Status | null
 }
 

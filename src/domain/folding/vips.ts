@@ -11,6 +11,7 @@ import {
   wordOf,
 } from './clusters.ts'
 import type { FoldInput, FoldPlacement } from './input.ts'
+import { fresh, reachability } from './probes.ts'
 
 /** What all clusters together say of one virtual address. */
 export type VipFindings = {
@@ -54,7 +55,10 @@ export const foldVip = (
   return {
     provisioned: inWords(firstAgainst(provisioned) ?? provisioned[0] ?? absent, provisioned, total),
     advertised: advertisedFinding,
-    reachable: reachability(advertisedFinding, carriedFinding, alive),
+    reachable: reachability(
+      derivedReachability(advertisedFinding, carriedFinding, alive),
+      fresh(input.probes ?? [], input.now).filter((probe) => probe.address === address),
+    ),
     carried: { ...carriedFinding, open: carriedWord.open },
     notServed,
   }
@@ -137,7 +141,7 @@ const announced = (words: Word[]): { word: Word | undefined; words: Word[] } => 
   return { word: closed('TRUE', 'PartlyAdvertised'), words: [] }
 }
 
-const reachability = (advertised: Finding, carried: Finding, alive: Finding): Finding => {
+const derivedReachability = (advertised: Finding, carried: Finding, alive: Finding): Finding => {
   if (advertised.status !== 'TRUE') return advertised
   if (carried.status !== 'TRUE') return carried
   return alive.status === 'TRUE' ? found('TRUE', 'NotProbed', REASONS.NotProbed) : alive

@@ -1,26 +1,35 @@
 import { isDeepStrictEqual } from 'node:util'
 import { appendEvent, fieldChanges, SYSTEM } from '../events/append.ts'
+import type { VantageProbe } from '../folding/probes.ts'
 import type { Querier } from '../querier.ts'
+import { PROBES_JSON } from '../reachability/read.ts'
 import { refoldReservations } from '../reservations/refold.ts'
 import type { Status } from '../status.ts'
 import { foldStored, type StoredLoadBalancer } from './stored.ts'
 
 const READ = {
   name: 'read-for-fold',
-  text: 'SELECT record, rfc3339(clock_timestamp()) AS now FROM load_balancers_json(ARRAY[$1::uuid], NULL, true)',
+  text: `
+SELECT record, rfc3339(clock_timestamp()) AS now, ${PROBES_JSON} AS probes
+FROM load_balancers_json(ARRAY[$1::uuid], NULL, true) AS whole
+JOIN load_balancer lb ON lb.id = whole.id`,
 }
 
 /** Reads a load balancer with all that a fold needs; undefined when it is gone. */
 export async function readForFold(
   client: Querier,
   id: string,
-): Promise<{ stored: StoredLoadBalancer; now: string } | undefined> {
-  const { rows } = await client.query<{ record: StoredLoadBalancer; now: string }>({
+): Promise<{ stored: StoredLoadBalancer; now: string; probes: VantageProbe[] } | undefined> {
+  const { rows } = await client.query<{
+    record: StoredLoadBalancer
+    now: string
+    probes: VantageProbe[]
+  }>({
     ...READ,
     values: [id],
   })
   const [row] = rows
-  return row && { stored: row.record, now: row.now }
+  return row && { stored: row.record, now: row.now, probes: row.probes }
 }
 
 /**
@@ -36,8 +45,8 @@ export async function refold(
 ): Promise<void> {
   const read = await readForFold(client, id)
   if (read === undefined) return
-  const { stored, now } = read
-  const status = foldStored(stored, now)
+  const { stored, now, probes } = read
+  const status = foldStored(stored, now, probes)
   if (!isDeepStrictEqual(status, stored.status)) {
     const version = announce ? stored.version + 1 : stored.version
     await client.query({

@@ -1,5 +1,6 @@
-import type { FoldPlacement } from '../fold.ts'
+import type { FoldInput, FoldPlacement } from '../fold.ts'
 import { fold } from '../fold.ts'
+import type { VantageProbe } from '../folding/probes.ts'
 import type { AddressRecord, BackendRecord, LoadBalancerRecord, RegionRecord } from '../records.ts'
 import type { Phase, Status } from '../status.ts'
 
@@ -19,8 +20,21 @@ export type StoredLoadBalancer = Omit<LoadBalancerRecord, 'region' | 'status' | 
 }
 
 /** What the reports of all its clusters, as they were read, come to at an instant. */
-export function foldStored(stored: StoredLoadBalancer, now: string): Status {
-  return fold({
+export function foldStored(
+  stored: StoredLoadBalancer,
+  now: string,
+  probes: VantageProbe[] = [],
+): Status {
+  return fold(foldInputOf(stored, now, probes))
+}
+
+/** A load balancer as a fold takes it. */
+export function foldInputOf(
+  stored: StoredLoadBalancer,
+  now: string,
+  probes: VantageProbe[],
+): FoldInput {
+  return {
     now,
     loadBalancer: {
       generation: stored.generation,
@@ -37,8 +51,9 @@ export function foldStored(stored: StoredLoadBalancer, now: string): Status {
       cordonedIn: backend.cordonedIn ?? [],
     })),
     placements: stored.placements ?? [],
+    probes,
     previous: stored.status,
-  })
+  }
 }
 
 /** The record that the graph shows. Before the first fold its status is the one that fold will find. */

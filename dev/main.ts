@@ -253,5 +253,11 @@ function explain(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-const isSystemError = (error: unknown): error is NodeJS.ErrnoException & { path: string } =>
-  error instanceof Error && 'syscall' in error && 'path' in error && typeof error.path === 'string'
+function isSystemError(error: unknown): error is NodeJS.ErrnoException & { path: string } {
+  return (
+    error instanceof Error &&
+    'syscall' in error &&
+    'path' in error &&
+    typeof error.path === 'string'
+  )
+}

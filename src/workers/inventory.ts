@@ -138,7 +138,8 @@ export class Inventory {
     }
     if (object !== undefined && now !== undefined) {
       this.#dirtyAttachments.set(now, object)
-      this.#vanishing.shown({ uid: now, key: keyOf(object) })
+      // One that isn't up yet takes nothing's place.
+      if (isUp(object)) this.#vanishing.shown({ uid: now, key: keyOf(object) })
     }
     this.#wake()
   }
@@ -160,7 +161,7 @@ export class Inventory {
     const known = await readKnownAttachments(this.#store, this.#clusterId)
     const present = new Set([...this.#attachments().values()].map(({ metadata }) => metadata.uid))
     const vanished = known.filter(({ uid }) => !present.has(uid))
-    const replaced = vanished.filter(({ key }) => this.#attachments().has(key))
+    const replaced = vanished.filter(({ key }) => isUp(this.#attachments().get(key)))
     this.#forget(replaced.map(({ uid }) => uid))
     this.#vanishing.judge(
       known.length,
@@ -320,6 +321,8 @@ export class Inventory {
 
 const keyOf = (object: KubeObject | undefined): string =>
   `${object?.metadata.namespace}/${object?.metadata.name}`
+
+const isUp = (attachment: VpcAttachment | undefined): boolean => endpointsOf(attachment).length > 0
 
 /** The project that a label's value names; undefined: nobody's. */
 export function projectOf(label: string | undefined): string | undefined {

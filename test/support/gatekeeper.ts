@@ -41,7 +41,10 @@ export async function guardFleet(fleet: RunningFleet): Promise<{
     stringify({
       apiVersion: 'v1',
       kind: 'Config',
-      clusters: all.map(({ name }) => ({ name, cluster: { server: gatekeepers.get(name)?.url } })),
+      clusters: all.map(({ name }) => ({
+        name,
+        cluster: { server: gatekeepers.get(name)?.url, 'insecure-skip-tls-verify': true },
+      })),
       users: all.map(({ name, token }) => ({ name, user: { token } })),
       contexts: all.map(({ name }) => ({ name, context: { cluster: name, user: name } })),
     }),
@@ -90,6 +93,7 @@ async function startGatekeeper(behind: { url: string; ca: string }): Promise<Gat
       },
       (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers)
+        response.flushHeaders()
         answer.pipe(response)
       },
     )

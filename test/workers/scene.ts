@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import type { RunningCluster } from '../../dev/fleet/fleet.ts'
 import { seedAttachment } from '../../dev/fleet/seed.ts'
 import { onHint } from '../../src/domain/hints.ts'
@@ -15,7 +16,7 @@ import type { Installation } from '../support/installation.ts'
 import { objectsUntil, rulesUntil } from '../support/objects.ts'
 
 /** Given up after this time (ms). */
-const PATIENCE = 12_000
+const PATIENCE = 20_000
 
 /** The id in the store behind a global id. */
 export const storeId = (id: string): string =>
@@ -74,7 +75,7 @@ export async function storedUntil<T>(
   // Not everything hints: the workers' own polls don't.
   const poll = setInterval(look, 100)
   const timer = setTimeout(
-    () => reject(new Error(`still ${JSON.stringify(last, null, 1)}`)),
+    () => reject(new Error(`still ${inspect(last, { depth: 6 })}`)),
     PATIENCE,
   )
   look()

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest'
+import { NAMESPACES, PROJECT_LABEL, VPCS } from '../../src/rules/objects.ts'
+import { ADD_BACKENDS, CREATE, inputOf } from '../api/operations.ts'
+import { useInstallation } from '../support/installation.ts'
+import { rulesIn } from '../support/objects.ts'
+import { createSettled, isOf, shown, storedUntil } from './scene.ts'
+
+const installation = useInstallation({
+  clusters: ['a', 'b'].map((letter) => ({
+    name: `us-east-1-${letter}`,
+    region: 'us-east-1',
+    servesIPv4: false,
+  })),
+})
+const cluster = (letter: string) => installation.fleet.get(`us-east-1-${letter}`)
+const label = (letter: string, value: string | null, project = 'demo') =>
+  cluster(letter).writer.patch(
+    NAMESPACES,
+    { name: project },
+    { metadata: { labels: { [PROJECT_LABEL]: value } } },
+  )
+const vpcUntil = (owned: boolean, ref = '5dEmo1') =>
+  storedUntil(
+    installation,
+    () => installation.store.prisma.vpc.findUniqueOrThrow({ where: { ref } }),
+    (vpc) => vpc.owned === owned,
+  )
+const refused = async (operation: string, input: Record<string, unknown>) => {
+  const answer = await installation.api.get<{ __typename: string; code?: string }>(operation, {
+    input,
+  })
+  return [answer.__typename, answer.code]
+}
+
+let names = 0
+const attempt = () => {
+  names += 1
+  return refused(
+    CREATE,
+    inputOf(installation, {
+      name: `try-${names}`,
+      protocol: { tcp: { port: names } },
+      backends: [],
+    }),
+  )
+}
+
+describe('a VPC', () => {
+  it("that loses its label is nobody's: changes are refused, running rules stay", async () => {
+    const [address = ''] = installation.addresses('us-east-1-a')
+    const made = await createSettled(installation, [address])
+    expect((await attempt())[0]).toBe('CreateLoadBalancerPayload')
+    await label('a', null)
+    await label('b', null)
+    await vpcUntil(false)
+    expect(await attempt()).toEqual(['Refused', 'VPC_NOT_OWNED'])
+    const [, other = ''] = installation.addresses('us-east-1-a')
+    expect(
+      await refused(ADD_BACKENDS, { loadBalancer: made.id, backends: [{ address: other }] }),
+    ).toEqual(['Refused', 'VPC_NOT_OWNED'])
+    expect((await rulesIn(cluster('a'))).filter(isOf(made))).toHaveLength(1)
+    await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
+    await label('a', 'cluster-demo')
+    await label('b', 'cluster-demo')
+    await vpcUntil(true)
+    expect((await attempt())[0]).toBe('CreateLoadBalancerPayload')
+  })
+
+  it.each([
+    ['says another project', 'cluster-other'],
+    ['says none', null],
+    ['says something that is no project', 'demo'],
+  ])("of which one cluster %s is nobody's until all agree", async (_, value) => {
+    await label('b', value)
+    await vpcUntil(false)
+    expect(await attempt()).toEqual(['Refused', 'VPC_NOT_OWNED'])
+    await label('b', 'cluster-demo')
+    await vpcUntil(true)
+  })
+
+  it("is judged by its own label before its namespace's", async () => {
+    const own = (value: string | null) =>
+      cluster('a').writer.patch(
+        VPCS,
+        { namespace: 'demo', name: 'demo-vpc' },
+        { metadata: { labels: { [PROJECT_LABEL]: value } } },
+      )
+    await own('cluster-other')
+    await vpcUntil(false)
+    await own('cluster-demo')
+    await vpcUntil(true)
+    await own(null)
+  })
+
+  it("that was never labelled is nobody's", async () => {
+    await cluster('a').writer.create(NAMESPACES, { metadata: { name: 'unlabelled' } })
+    await cluster('a').writer.create(VPCS, {
+      metadata: { name: 'wild', namespace: 'unlabelled' },
+      spec: { networks: ['fd20:99::/48'] },
+    })
+    await cluster('a').writer.patchStatus(
+      VPCS,
+      { namespace: 'unlabelled', name: 'wild' },
+      { status: { vpc: '5wild' } },
+    )
+    const vpc = await storedUntil(
+      installation,
+      () => installation.store.prisma.vpc.findUnique({ where: { ref: '5wild' } }),
+      (found) => found !== null,
+    )
+    expect(vpc).toMatchObject({ owned: false, project: null })
+  })
+
+  it("that no cluster shows any more is nobody's", async () => {
+    for (const letter of ['a', 'b'])
+      await cluster(letter).writer.remove(VPCS, { namespace: 'other', name: 'other-vpc' })
+    await vpcUntil(false, '5oTher1')
+  })
+
+  it("that is seen when a worker begins is no less its project's meanwhile", async () => {
+    const seen: boolean[] = []
+    const look = setInterval(() => {
+      void installation.store.prisma.vpc
+        .findUniqueOrThrow({ where: { ref: '5dEmo1' } })
+        .then(({ owned }) => seen.push(owned))
+    }, 5)
+    await installation.restartWorkers()
+    const [address = ''] = installation.addresses('us-east-1-a')
+    await createSettled(installation, [address], { protocol: { udp: { port: 9 } } })
+    clearInterval(look)
+    expect(new Set(seen)).toEqual(new Set([true]))
+  })
+})

@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest'
+import { hint } from '../../src/domain/hints.ts'
+import {
+  DATA_PLANE_NAMESPACE,
+  INSTANCE_LABEL,
+  type KubeObject,
+  LOAD_BALANCER_LABEL,
+  MANAGED_BY_LABEL,
+  NETWORK_RULES,
+  type Resource,
+  SERVICE_VIP_BINDINGS,
+  VPC_ATTACHMENTS,
+} from '../../src/rules/objects.ts'
+import { useInstallation } from '../support/installation.ts'
+import { rulesIn } from '../support/objects.ts'
+import { bindingsUntil, createSettled, isOf, storedUntil, storeId, vipOf } from './scene.ts'
+
+const installation = useInstallation({
+  clusters: [
+    { name: 'us-east-1-a', region: 'us-east-1', servesIPv4: false },
+    { name: 'us-east-1-b', region: 'us-east-1', servesIPv4: false, dialect: 'selector' },
+  ],
+})
+const cluster = (letter: string) => installation.fleet.get(`us-east-1-${letter}`)
+const RESYNCS = 100
+
+/** Everything in a cluster, byte by byte. */
+async function picture(letter: string): Promise<string[]> {
+  const all: [Resource, object][] = [
+    [NETWORK_RULES, { namespace: DATA_PLANE_NAMESPACE }],
+    [SERVICE_VIP_BINDINGS, { namespace: DATA_PLANE_NAMESPACE }],
+    [VPC_ATTACHMENTS, {}],
+  ]
+  const lists = await Promise.all(
+    all.map(([resource, where]) => cluster(letter).cluster.list<KubeObject>(resource, where)),
+  )
+  return lists.flat().map((object) => JSON.stringify(object))
+}
+
+/** Asks all placements, and waits until all that was asked is applied. */
+async function resync(): Promise<void> {
+  await installation.store.pool.query(
+    'UPDATE placement SET asked = asked + 1, due = clock_timestamp()',
+  )
+  hint(installation.store)
+  await storedUntil(
+    installation,
+    async () => {
+      const { rows } = await installation.store.pool.query<{ behind: number }>(
+        'SELECT count(*)::integer AS behind FROM placement WHERE applied < asked',
+      )
+      return rows[0]?.behind
+    },
+    (behind) => behind === 0,
+  )
+}
+
+describe.each(['a', 'b'])('in cluster %s', (letter) => {
+  it(`nothing that is not ours is touched, and nothing of ours, by ${RESYNCS} resyncs`, async () => {
+    const addresses = installation.addresses(`us-east-1-${letter}`)
+    const made = await createSettled(installation, addresses)
+    const { writer } = cluster(letter)
+    const [rule] = (await rulesIn(cluster(letter))).filter(isOf(made))
+    if (rule === undefined) throw new Error('there is no rule')
+    const { name, namespace = '', labels = {} } = rule.metadata
+    const spec = { ...rule.spec, vipAddresses: ['2001:db8:f::1'], port: 4_711 }
+    const strangers = [
+      { [MANAGED_BY_LABEL]: 'somebody' },
+      { ...labels, [INSTANCE_LABEL]: '00000000-0000-4000-8000-000000000000' },
+      { [LOAD_BALANCER_LABEL]: storeId(made.id) },
+    ]
+    for (const [index, own] of strangers.entries()) {
+      const where = { name: `stranger-${index}`, namespace }
+      const vip = `2001:db8:f::${index + 1}`
+      await writer.create(NETWORK_RULES, {
+        metadata: { ...where, labels: own, finalizers: ['example.com/theirs'] },
+        spec: { ...spec, vipAddresses: [vip] },
+      })
+    }
+    const theirs = { labels: { theirs: 'yes' }, annotations: { 'example.com/note': 'kept' } }
+    await writer.patch(NETWORK_RULES, { name, namespace }, { metadata: theirs })
+    const [attachment] = cluster(letter).endpoints
+    if (attachment === undefined) throw new Error('there is no endpoint')
+    await writer.patch(VPC_ATTACHMENTS, attachment.attachment, { metadata: theirs })
+    await bindingsUntil(cluster(letter), (all) =>
+      all.some(({ spec: { vipAddress } }) => vipAddress === vipOf(made)),
+    )
+    await resync()
+    // The data plane has its say about the strangers too.
+    let before = await picture(letter)
+    await storedUntil(
+      installation,
+      async () => {
+        const now = await picture(letter)
+        const same = now.join() === before.join()
+        before = now
+        return same
+      },
+      (same) => same,
+    )
+    for (let round = 0; round < RESYNCS; round += 1) await resync()
+    expect(await picture(letter)).toEqual(before)
+  }, 120_000)
+})

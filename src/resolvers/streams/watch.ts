@@ -221,7 +221,7 @@ class Watch<T extends Versioned> {
     }
     // Gone, but the event of its end is yet to come.
     if (now === undefined && changed?.last == null) return undefined
-    if (before === undefined && !this.#mayHave(id, created)) return undefined
+    if (before === undefined && !this.#mayHave(id)) return undefined
     this.#sent.delete(id)
     this.#toldAway.add(id)
     if (now !== undefined) return this.#event('LEFT', id, now)
@@ -229,9 +229,12 @@ class Watch<T extends Versioned> {
     return this.#event('DELETED', id, await this.#watched.last(changed?.last))
   }
 
-  /** Whether the client may have got it before it came back. */
-  #mayHave(id: string, created: boolean): boolean {
-    return this.#resumed && !created && !this.#toldAway.has(id)
+  /**
+   * Whether the client may have got it before it came back. So it may what was created since its
+   * position: while any transaction is open, a snapshot shows more than the log is read up to.
+   */
+  #mayHave(id: string): boolean {
+    return this.#resumed && !this.#toldAway.has(id)
   }
 
   #event(

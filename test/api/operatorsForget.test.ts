@@ -95,8 +95,8 @@ test('a forgotten cluster leaves status, what may be left there is listed and he
   expect(told.leftovers).toHaveLength(3)
   expect(told.leftovers).toEqual(expect.arrayContaining(expected))
   expect(await placements(spread.id)).toEqual(['us-west-1-a'])
-  const status = (await show(spread.id)())?.status
-  expect(status).toMatchObject({ provisioned: { status: 'TRUE' }, ready: { status: 'TRUE' } })
+  const left = await until(show(spread.id), (now) => now?.status.provisioned.status === 'TRUE')
+  expect(left?.status.ready.status).toBe('TRUE')
   expect((await show(alone.id)())?.backends.nodes[0]?.resolved.reason).toBe('AddressUnknown')
 
   // Nobody is given what may still be carried there.

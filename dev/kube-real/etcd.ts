@@ -22,7 +22,7 @@ const START_MS = 20_000
 export async function startEtcd(options: {
   binary: string
   folder: string
-  /** Whether contents have to survive a crash of the machine. */
+  /** Whether contents have to survive: this process, and a crash of the machine. */
   durable: boolean
 }): Promise<Etcd> {
   const { binary, folder } = options
@@ -34,6 +34,7 @@ export async function startEtcd(options: {
   const program = await startProgram({
     file: binary,
     folder,
+    doomed: options.durable ? undefined : folder,
     log: join(folder, 'etcd.log'),
     args: [
       ...['--name', 'one'],

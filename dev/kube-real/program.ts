@@ -20,6 +20,8 @@ export async function startProgram(options: {
   args: string[]
   folder: string
   log: string
+  /** A folder that goes with this process, where that is killed before it can remove it. */
+  doomed?: string | undefined
 }): Promise<Program> {
   const log = openSync(options.log, 'a', 0o600)
   // A session of its own: Ctrl-C in the terminal is for us, and clients are closed before it.
@@ -36,7 +38,7 @@ export async function startProgram(options: {
   })
   const { pid } = child
   if (pid === undefined) throw new Error(`${options.file} was started without a process id`)
-  guard(child)
+  guard(child, options.doomed ?? '')
   const running = () => child.exitCode === null && child.signalCode === null
   return {
     pid,
@@ -55,8 +57,9 @@ export async function startProgram(options: {
 }
 
 /** Ends the program when this process is gone, also by SIGKILL: its end of the pipe then closes. */
-function guard(child: ChildProcess): void {
-  const watcher = spawn('/bin/sh', ['-c', 'read -r _; kill -KILL "$1"', 'sh', String(child.pid)], {
+function guard(child: ChildProcess, doomed: string): void {
+  const script = 'read -r _; kill -KILL "$1"; [ -z "$2" ] || { sleep 1; rm -rf "$2"; }'
+  const watcher = spawn('/bin/sh', ['-c', script, 'sh', String(child.pid), doomed], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })

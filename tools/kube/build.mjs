@@ -104,6 +104,7 @@ if (complete(folder)) {
   // Whoever works on this machine meanwhile goes first.
   setPriority(10)
   const aside = `${folder}.building-${process.pid}`
+  process.once('exit', () => rmSync(aside, { recursive: true, force: true }))
   mkdirSync(aside, { recursive: true })
   removeLeftovers(dirname(folder), basename(folder))
   console.error(`Building kube-apiserver ${version} and etcd: about five minutes the first time`)
@@ -117,6 +118,5 @@ if (complete(folder)) {
     }
     console.error(`kube-apiserver and etcd are in ${folder}`)
   }
-  rmSync(aside, { recursive: true, force: true })
   process.exitCode = code
 }

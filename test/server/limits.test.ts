@@ -1,7 +1,7 @@
 import { getIntrospectionQuery } from 'graphql'
 import { expect, test } from 'vitest'
 import { LIMITS } from '../../src/server/limits/limits.ts'
-import { create, type Service, useService } from './service.ts'
+import { answerOf, create, type Service, useService } from './service.ts'
 import { subscribe, TRANSPORTS } from './streams.ts'
 
 const service = useService()
@@ -168,6 +168,18 @@ test.each(TRANSPORTS)(
     const third = open()
     await expect(third.next()).rejects.toBeDefined()
     await third.end()
+    const raw = await fetch(small.url('beta'), {
+      method: 'POST',
+      headers: {
+        ...{ accept: 'text/event-stream', 'content-type': 'application/json' },
+        authorization: 'Bearer bob',
+      },
+      body: JSON.stringify({ query: watching }),
+    })
+    expect((await answerOf(raw)).body.errors).toMatchObject([
+      { extensions: { code: 'TOO_MANY_REQUESTS', limit: 'streams' } },
+    ])
+    expect(raw.status).toBe(429)
     await streams[0]?.end()
     // As soon as one is closed there is room again.
     await expect

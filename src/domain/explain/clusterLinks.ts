@@ -29,11 +29,10 @@ export const clusterLinks = (
   const applied = passing('RuleApplied', heard)
   const accepted = passing('DataPlaneAccepted', applied)
   const programmed = passing('Programmed', accepted)
-  const own = link('RuleApplied', applied, affinity)
   return {
-    RuleApplied: { ...own, evidence: [...own.evidence, ...troubles(facts)] },
+    RuleApplied: withTroubles(link('RuleApplied', applied, affinity), facts),
     DataPlaneAccepted: link('DataPlaneAccepted', accepted),
-    Programmed: link('Programmed', programmed),
+    Programmed: withTroubles(link('Programmed', programmed), facts),
     Advertised: link('Advertised', passing('Advertised', programmed)),
   }
 }
@@ -127,9 +126,10 @@ const affinityWords = ({ loadBalancer, placements }: FoldInput): Told[] => {
   })
 }
 
-/** What clusters answered to what was written, in their words. */
-const troubles = ({ clusters }: Facts): Evidence[] =>
-  clusters.flatMap(({ name: cluster, lastError, attempts }) =>
+/** What clusters answered to what was written, in their words, where that stands against a link. */
+const withTroubles = (link: Link, { clusters }: Facts): Link => {
+  if (link.status === 'TRUE') return link
+  const troubles = clusters.flatMap(({ name: cluster, lastError, attempts }) =>
     lastError === null
       ? []
       : [
@@ -142,3 +142,5 @@ const troubles = ({ clusters }: Facts): Evidence[] =>
           },
         ],
   )
+  return { ...link, evidence: [...link.evidence, ...troubles] }
+}

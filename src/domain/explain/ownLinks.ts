@@ -134,7 +134,8 @@ export const backendsHealthy = (input: FoldInput, status: Status): Link => {
       ),
       ...told.slice(0, TOLD).map(healthOf),
     ],
-    cuts: ill.length === enabled.length,
+    // Of nobody it is known that it answers.
+    cuts: enabled.every(({ health }) => ['UNHEALTHY', 'UNKNOWN'].includes(health.state)),
     slight: false,
   }
 }
@@ -163,7 +164,8 @@ export const reachable = (input: FoldInput, status: Status): Link => {
             ),
             detail: `${through ? 'comes through' : 'fails'}, seen by ${vantage}${message ? `: ${message}` : ''}`,
           })),
-    cuts: condition.status !== 'TRUE',
+    // It comes last: whatever else is broken comes before.
+    cuts: false,
     slight: false,
   }
 }

@@ -114,12 +114,12 @@ const serving = (
   return {
     RuleApplied: said(
       behind ?? (cluster.reason === 'StoreBehind' ? cluster : applied(vip, refused)),
-      standing || vip.applied.status === 'TRUE',
+      vip.applied.status === 'TRUE' || (standing && (behind !== undefined || serves)),
     ),
     DataPlaneAccepted: said(accepted),
     Programmed: said(
-      behind ?? (programmed.status === 'FALSE' ? (refused ?? programmed) : programmed),
-      programmed.status === 'TRUE' || (standing && serves),
+      behind ?? (programmed.reason === 'Progressing' ? (refused ?? programmed) : programmed),
+      programmed.status === 'TRUE' || (programmed.status === 'FALSE' && standing && serves),
     ),
     Advertised: said(
       advertised,

@@ -1,6 +1,7 @@
 import { bindIPv4Reservation, unbindIPv4Reservation } from '../domain/reservations/bind.ts'
 import { deleteIPv4Reservation, updateIPv4Reservation } from '../domain/reservations/change.ts'
 import { createIPv4Reservation } from '../domain/reservations/create.ts'
+import { moveIPv4Reservation } from '../domain/reservations/move.ts'
 import { builder } from '../schema/builder.ts'
 import { requirePermission, scopeOf } from '../schema/context.ts'
 import * as inputs from '../schema/ipv4ReservationInputs.ts'
@@ -121,6 +122,33 @@ builder.mutationFields((t) => ({
             ...input,
             reservation: ids.uuid('IPv4Reservation', input.reservation),
             loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+          }),
+      ),
+  }),
+  moveIPv4Reservation: t.field({
+    type: results.MoveIPv4ReservationResult,
+    nullable: true,
+    description:
+      'Moves a reserved IPv4 address from the load balancer that has it to another, as one change: it is never served by both at once, and never lost.',
+    args: {
+      input: t.arg({
+        type: inputs.MoveIPv4ReservationInput,
+        required: true,
+        description: 'What to move from where to where.',
+      }),
+    },
+    resolve: (_root, { input }, context) =>
+      changing(
+        context,
+        input,
+        ['ipv4reservations.use', 'loadbalancers.update'],
+        { type: 'LoadBalancer', id: input.to, path: 'to' },
+        (scope, ids) =>
+          moveIPv4Reservation(context.store, scope, {
+            ...input,
+            reservation: ids.uuid('IPv4Reservation', input.reservation),
+            from: ids.uuid('LoadBalancer', input.from),
+            to: ids.uuid('LoadBalancer', input.to),
           }),
       ),
   }),

@@ -83,6 +83,29 @@ export const BindIPv4ReservationInput = builder.inputType('BindIPv4ReservationIn
   }),
 })
 
+export const MoveIPv4ReservationInput = builder.inputType('MoveIPv4ReservationInput', {
+  description:
+    'Moves the address of a reservation from the load balancer that has it to another one, as one change.',
+  fields: (t) => ({
+    reservation: t.id({ required: true, description: 'The reservation to move.' }),
+    from: t.id({
+      required: true,
+      description:
+        'The load balancer that has it. If it has it no longer, nothing is changed and the answer is StaleHolder.',
+    }),
+    to: t.id({
+      required: true,
+      description: 'The load balancer to give it to, in the region of the reservation.',
+    }),
+    expectedGeneration: t.int({ description: expectedGeneration }),
+    idempotencyKey: t.string({
+      description:
+        'Any text of 1 to 128 printable characters. Repeating the same move with the same key within 24 hours changes nothing more.',
+    }),
+    validateOnly: validateOnly(t),
+  }),
+})
+
 export const UnbindIPv4ReservationInput = builder.inputType('UnbindIPv4ReservationInput', {
   description:
     'Takes the address of a reservation from a load balancer. The reservation keeps the address.',

@@ -10,6 +10,8 @@ type Changed = { reservation: ReservationRecord }
 export type ReservationPayload = Changed | Planned
 export type BindingPayload = (Changed & { loadBalancer: LoadBalancerRecord }) | Planned
 
+export type MovePayload = (Changed & { from: LoadBalancerRecord; to: LoadBalancerRecord }) | Planned
+
 const UNLESS_PLANNED = ' Null where only the plan was asked for.'
 
 const payload = (
@@ -130,6 +132,47 @@ export const UnbindIPv4ReservationResult = resultUnion(
     errors.NotReleased,
     errors.StaleHolder,
     errors.GenerationConflict,
+    errors.Refused,
+  ],
+)
+
+export const MoveIPv4ReservationResult = resultUnion(
+  'MoveIPv4ReservationResult',
+  builder.objectRef<MovePayload>('MoveIPv4ReservationPayload').implement({
+    description:
+      'The reservation belongs to the other load balancer, which serves its address as soon as the first has let go of it everywhere.',
+    fields: (t) => ({
+      reservation: t.field({
+        type: IPv4Reservation,
+        nullable: true,
+        description: `The reservation after the move.${UNLESS_PLANNED}`,
+        resolve: (answer) => ('plan' in answer ? null : answer.reservation),
+      }),
+      from: t.field({
+        type: LoadBalancer,
+        nullable: true,
+        description: `The load balancer that had it.${UNLESS_PLANNED}`,
+        resolve: (answer) => ('plan' in answer ? null : answer.from),
+      }),
+      to: t.field({
+        type: LoadBalancer,
+        nullable: true,
+        description: `The load balancer that has it now.${UNLESS_PLANNED}`,
+        resolve: (answer) => ('plan' in answer ? null : answer.to),
+      }),
+      plan: planOf(t),
+    }),
+  }),
+  [
+    errors.ValidationFailed,
+    errors.NotFound,
+    errors.NotReleased,
+    errors.RegionMismatch,
+    errors.StaleHolder,
+    errors.GenerationConflict,
+    errors.QuotaExceeded,
+    errors.IdempotencyKeyReused,
+    errors.BeingDeleted,
     errors.Refused,
   ],
 )

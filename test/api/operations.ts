@@ -84,6 +84,10 @@ export const UPDATE_RESERVATION = mutation('updateIPv4Reservation', RESERVED)
 export const RELEASE = mutation('deleteIPv4Reservation', RESERVED)
 export const BIND = mutation('bindIPv4Reservation', `${RESERVED} ${LB}`)
 export const UNBIND = mutation('unbindIPv4Reservation', `${RESERVED} ${LB}`)
+export const MOVE = mutation(
+  'moveIPv4Reservation',
+  `${RESERVED} from { ${LOAD_BALANCER} } to { ${LOAD_BALANCER} }`,
+)
 export const SHOW = `query ($id: ID!) { loadBalancer(id: $id) { ${LOAD_BALANCER} } }`
 export const SHOW_RESERVATION = `query ($id: ID!) { ipv4Reservation(id: $id) { ${RESERVATION} } }`
 

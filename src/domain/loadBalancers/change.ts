@@ -48,6 +48,8 @@ export type Ask = {
   /** Only the plan is wanted: what would be done is done and undone. */
   validateOnly?: boolean | undefined
   /** What else the change is about, for its plan. */
+  /** Other load balancers that change with it: they are locked with it, in order. */
+  with?: { id: string; path: string[] }[]
   reservations?: string[]
   named?: About['named']
 }
@@ -105,11 +107,13 @@ async function make(
 async function plan(
   client: PoolClient,
   scope: Scope,
-  { reservations = [], named = new Map() }: Ask,
+  ask: Ask,
   current: StoredLoadBalancer,
   decision: Decision,
 ): Promise<Planned | Refusal> {
-  const about = { loadBalancers: [current.id], reservations, named }
+  const { reservations = [], named = new Map() } = ask
+  const others = (ask.with ?? []).map(({ id }) => id)
+  const about = { loadBalancers: [current.id, ...others], reservations, named }
   return rehearse(client, about, async () => {
     await make(client, scope, current, decision)
     return decision.changes
@@ -124,23 +128,30 @@ async function admit(client: PoolClient, scope: Scope, ask: Ask): Promise<Refusa
     values: [scope.project],
   })
   if (!project.rows[0]?.released) return new NotReleased(scope.project)
-  if (!isId(ask.id)) return notFound(ask)
+  const all = [{ id: ask.id, path: ask.path }, ...(ask.with ?? [])]
+  const unknown = all.find(({ id }) => !isId(id))
+  if (unknown) return notFound(unknown)
+  const ids = all.map(({ id }) => id)
   // Changes within a VPC queue: they ask each other's placements, and share the limit of its VIPs.
   await client.query({
     name: 'lock-vpc-of-load-balancer',
     text: `
-SELECT FROM vpc WHERE id = (SELECT vpc_id FROM load_balancer WHERE id = $1 AND project = $2) FOR NO KEY UPDATE`,
-    values: [ask.id, scope.project],
+SELECT FROM vpc WHERE id IN (SELECT vpc_id FROM load_balancer WHERE id = ANY ($1::uuid[]) AND project = $2)
+ORDER BY id FOR NO KEY UPDATE`,
+    values: [ids, scope.project],
   })
-  const locked = await client.query({
+  const locked = await client.query<{ id: string }>({
     name: 'lock-load-balancer',
-    text: 'SELECT FROM load_balancer WHERE id = $1 AND project = $2 FOR NO KEY UPDATE',
-    values: [ask.id, scope.project],
+    text: `
+SELECT id FROM load_balancer WHERE id = ANY ($1::uuid[]) AND project = $2 ORDER BY id FOR NO KEY UPDATE`,
+    values: [ids, scope.project],
   })
-  return locked.rows.length === 0 ? notFound(ask) : undefined
+  const found = new Set(locked.rows.map(({ id }) => id))
+  const missing = all.find(({ id }) => !found.has(id))
+  return missing && notFound(missing)
 }
 
-const notFound = (ask: Ask): NotFound =>
+const notFound = (ask: { id: string; path: string[] }): NotFound =>
   new NotFound({
     message: 'There is no such load balancer.',
     path: ask.path,
@@ -159,7 +170,8 @@ function conflictOf(current: StoredLoadBalancer, ask: Ask): Refusal | undefined 
   return undefined
 }
 
-async function commit(
+/** Counts and writes what was decided, asks whom it concerns, and folds. The caller has locked the row. */
+export async function commit(
   client: PoolClient,
   scope: Scope,
   current: StoredLoadBalancer,

@@ -66,7 +66,7 @@ export function unbindIPv4Reservation(
   })
 }
 
-const nothing: Decision = {
+export const nothing: Decision = {
   changes: [],
   reason: '',
   message: '',
@@ -112,7 +112,8 @@ async function changeBinding(
   return { reservation, loadBalancer: changed.loadBalancer }
 }
 
-async function overQuota(
+/** Refuses one more address for a load balancer than it, or its VPC, can have. */
+export async function overQuota(
   client: PoolClient,
   current: StoredLoadBalancer,
 ): Promise<Refusal | undefined> {
@@ -161,7 +162,8 @@ function binding(
   }
 }
 
-const regionMismatch = (expected: string, reservation: ReservationRecord): RegionMismatch =>
+/** The reservation is of another region than the load balancer. */
+export const regionMismatch = (expected: string, reservation: ReservationRecord): RegionMismatch =>
   new RegionMismatch({
     message: `The reservation is in region "${reservation.region.code}", the load balancer in "${expected}".`,
     path: ['reservation'],

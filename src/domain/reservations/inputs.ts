@@ -34,4 +34,12 @@ export type BindIPv4ReservationInput = {
   loadBalancer: string
   expectedGeneration?: Optional<number>
 } & MayOnlyPlan
+export type MoveIPv4ReservationInput = {
+  reservation: string
+  from: string
+  to: string
+  expectedGeneration?: Optional<number>
+  idempotencyKey?: Optional<string>
+  validateOnly?: boolean
+}
 export type UnbindIPv4ReservationInput = BindIPv4ReservationInput

@@ -135,8 +135,8 @@ function databaseUrl(value: string | undefined): string | undefined {
 
 const urlForm = 'a URL like https://auth.example.com (http only on this machine)'
 
-/** Tokens and keys go over it. */
-function secureUrl(variable: string, value: string | undefined): string | undefined {
+/** A URL that tokens and keys go over: a wrong one is a `ConfigurationError`. */
+export function secureUrl(variable: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined
   const url = URL.canParse(value) ? new URL(value) : undefined
   const local = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url?.hostname ?? '')
@@ -147,7 +147,8 @@ function secureUrl(variable: string, value: string | undefined): string | undefi
   throw new ConfigurationError(variable, urlForm, url?.username === '' ? value : undefined)
 }
 
-function wholeNumber(
+/** A whole number within bounds; undefined where nothing is set. */
+export function wholeNumber(
   variable: string,
   value: string | undefined,
   least: number,

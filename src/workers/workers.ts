@@ -3,6 +3,7 @@ import type { Cluster } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { onHint } from '../domain/hints.ts'
 import { advanceDraining, healPlacements } from '../domain/placements/derive.ts'
+import { forgetReachability } from '../domain/reachability/refold.ts'
 import { removeOld } from '../domain/retention.ts'
 import { ClusterWorker } from './clusterWorker.ts'
 import { LeaseHolder } from './leaseHolder.ts'
@@ -20,6 +21,8 @@ const POLL = 1_000
 const EVENT_DAYS = 90
 /** What is kept for a while only is removed this often (ms). */
 const REMOVE = 3_600_000
+/** What vantage points outside found long ago is forgotten this often (ms). */
+const FORGET = 10_000
 /** Placements are compared with what they should be this often (ms). */
 const HEAL = 60_000
 /** So many probes may be under way at once, each with a socket. */
@@ -115,6 +118,14 @@ export function startWorkers(options: {
     }
   }
 
+  const forget = async () => {
+    try {
+      await forgetReachability(store)
+    } catch (error) {
+      log.warn({ err: error }, 'what vantage points found long ago could not be forgotten')
+    }
+  }
+
   onHint(store, closing.signal, lookEverywhere)
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
@@ -122,6 +133,7 @@ export function startWorkers(options: {
     setInterval(drainOnce, POLL),
     setInterval(() => void heal(), HEAL),
     setInterval(() => void remove(), REMOVE),
+    setInterval(() => void forget(), FORGET),
   ]
   void leases.renew()
   return {

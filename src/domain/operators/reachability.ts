@@ -1,5 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import { type Checked, invalidValues, isValid, type ValidationIssue } from '../input.ts'
+import { refoldContradicted } from '../reachability/refold.ts'
 import { type Refusal, ValidationFailed } from '../refusals.ts'
 
 export type ReachabilityResult = {
@@ -18,7 +19,8 @@ const LONGEST_MESSAGE = 1_000
 
 /**
  * Takes in what a vantage point outside found. Of each address and port the newest result stays, whatever
- * order they come in. Answers how many were news.
+ * order they come in. Where the status of a load balancer says something else, it is folded anew. Answers
+ * how many were news.
  */
 export async function reportReachability(
   store: Store,
@@ -38,6 +40,7 @@ export async function reportReachability(
      WHERE reachability.at < excluded.at`,
     [vantage, JSON.stringify(results)],
   )
+  await refoldContradicted(store, results)
   return { accepted: rowCount ?? 0 }
 }
 

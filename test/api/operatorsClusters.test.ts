@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { BGP_ADVERTISEMENTS, NETWORK_RULES, type Resource } from '../../src/rules/objects.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesUntil } from '../support/objects.ts'
 import {
@@ -55,6 +56,27 @@ const at = (cluster: string, index: number): string => {
   if (address === undefined) throw new Error(`${cluster} has no endpoint ${index}`)
   return address
 }
+/**
+ * Whether the other cluster announced a VIP at the moment when its rule began to go in this one, from
+ * what was committed in both. Undefined: it has not gone.
+ */
+const whenRuleGoes = (from: string, other: string, vip: string): (() => boolean | undefined) => {
+  const idOf = ({ plural, group }: Resource) => `${plural}.${group}`
+  const carries = (object: unknown) => JSON.stringify(object).includes(vip)
+  const announces = ({ object }: { object: unknown }) =>
+    carries(object) && isAdvertised(object as { status?: { conditions?: Condition[] } })
+  let then: boolean | undefined
+  const { fleet } = installation
+  fleet.get(from).server.storage.observe(idOf(NETWORK_RULES), ({ type, object }) => {
+    const going = type === 'DELETED' || JSON.stringify(object).includes('deletionTimestamp')
+    if (!going || !carries(object)) return
+    then ??= fleet.get(other).server.storage.history(idOf(BGP_ADVERTISEMENTS)).some(announces)
+  })
+  return () => then
+}
+type Condition = { type: string; status: string }
+const isAdvertised = ({ status }: { status?: { conditions?: Condition[] } }): boolean =>
+  status?.conditions?.some((one) => one.type === 'Advertised' && one.status === 'True') ?? false
 const gone = async (...made: LoadBalancer[]) => {
   for (const { id } of made) await accepted(installation.api, DELETE, { id })
 }
@@ -204,12 +226,14 @@ describe('a drained cluster', () => {
       __typename: 'ClusterInUse',
       rules: 1,
     })
-    // It serves in the other cluster before its rule leaves this one.
+    const vip = alone.addresses[0]?.address ?? ''
+    const announced = whenRuleGoes(cluster, 'us-west-1-a', vip)
     await accepted(api, ADD_BACKENDS, {
       loadBalancer: alone.id,
       backends: [{ address: at('us-west-1-a', 1) }],
     })
     await rulesUntil(fleet.get(cluster), (rules) => rules.length === 0)
+    expect(announced()).toBe(true)
     expect((await show(alone.id)).status.ready.status).toBe('TRUE')
     expect(await clusterUntil(cluster, ({ state }) => state === 'DRAINED')).toMatchObject({
       rules: 0,

@@ -261,6 +261,31 @@ describe('pools', () => {
     })
   })
 
+  test('never hand out an IPv4 address that a cluster may still carry, not to whom it was taken from either', async () => {
+    const { store, api } = installation
+    await poolOf('held4', '203.0.113.9/32', { coolDownSeconds: 600 })
+    const input = { name: 'returned', region: 'us-west-1' }
+    const { reservation } = await accepted<{ reservation: { id: string; address: string } }>(
+      api,
+      RESERVE,
+      input,
+    )
+    await accepted(api, RELEASE, { id: reservation.id })
+    const [cluster] = await store.prisma.cluster.findMany()
+    const hold = {
+      clusterId: cluster?.id ?? '',
+      vip: reservation.address,
+      loadBalancerId: '00000000-0000-7000-8000-000000000002',
+      ruleName: 'lb-of-nobody',
+    }
+    await store.prisma.hold.create({ data: hold })
+    expect(await poolCalled(installation.operators, 'held4')).toMatchObject({ held: '1' })
+    expect(await api.get(RESERVE, { input })).toMatchObject({ __typename: 'PoolExhausted' })
+    await store.prisma.hold.deleteMany({ where: { vip: reservation.address } })
+    expect(await poolCalled(installation.operators, 'held4')).toMatchObject({ coolingDown: '1' })
+    await accepted(api, RESERVE, input)
+  })
+
   test('never hand out an address that a cluster may still carry, neither a new one nor a returned one', async () => {
     const { store, operators } = installation
     await poolOf('held', '2001:db8:16::/127', { coolDownSeconds: 0 })

@@ -1,4 +1,4 @@
-import type { Cluster } from '../clusters/cluster.ts'
+import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { isId } from '../domain/ids.ts'
 import type { Ownership } from '../domain/placements/report.ts'
@@ -71,7 +71,8 @@ export class Sweep {
       unknown.flatMap((id) => this.#vipsOf(id)),
     )
     let removed = 0
-    for (const id of allowed ? [...buried, ...unknown] : buried) removed += await this.#remove(id)
+    for (const id of allowed ? [...buried, ...unknown] : buried)
+      removed += await this.#tried(id, () => this.#remove(id))
     const behind = traced.flatMap((id): [string, number][] => {
       const known = owners.get(id)
       if (known === undefined || !('rulesGeneration' in known)) return []
@@ -111,22 +112,38 @@ export class Sweep {
 
   /** Lets go of addresses of which nothing is left; the API server itself is asked. Answers how many are held. */
   async #release(): Promise<number> {
-    const { store, cluster, view, owner, signal } = this.#with
+    const { store, view, owner } = this.#with
     const held = await readStrayHolds(store, owner.cluster)
     const left: StrayVip[] = []
     for (const stray of held) {
       const { vip, rule, loadBalancer } = stray
       const observed = view.observed(loadBalancer, { rules: [rule], vips: [vip] })
       if (!gone(vip, rule, observed)) continue
-      const namespace = DATA_PLANE_NAMESPACE
-      // It is gone as far as anybody saw: this asks the server itself, and makes sure.
-      const removed = await cluster.remove(NETWORK_RULES, { name: rule, namespace }, { signal })
-      const labelSelector = `${ADVERTISEMENT_RULE_LABEL}=${rule}`
-      const told = await cluster.list(BGP_ADVERTISEMENTS, { namespace, labelSelector }, { signal })
-      if (removed !== 'deleting' && told.length === 0) left.push(stray)
+      if ((await this.#tried(loadBalancer, () => this.#confirmGone(rule))) > 0) left.push(stray)
     }
     await releaseStrays(store, owner, left)
     return held.length - left.length
+  }
+
+  /** It is gone as far as anybody saw: this asks the server itself, and makes sure. 1: it is. */
+  async #confirmGone(rule: string): Promise<number> {
+    const { cluster, signal } = this.#with
+    const namespace = DATA_PLANE_NAMESPACE
+    const removed = await cluster.remove(NETWORK_RULES, { name: rule, namespace }, { signal })
+    const labelSelector = `${ADVERTISEMENT_RULE_LABEL}=${rule}`
+    const told = await cluster.list(BGP_ADVERTISEMENTS, { namespace, labelSelector }, { signal })
+    return removed !== 'deleting' && told.length === 0 ? 1 : 0
+  }
+
+  /** What the cluster refuses, or doesn't answer, keeps nothing else waiting: the next sweep tries again. */
+  async #tried(loadBalancer: string, work: () => Promise<number>): Promise<number> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof ApiFailure || error instanceof Unreachable)) throw error
+      this.#with.log.warn({ err: error, loadBalancer }, 'what has no owner could not be removed')
+      return 0
+    }
   }
 }
 

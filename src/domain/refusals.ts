@@ -4,6 +4,7 @@
  */
 import type { AddressFamily } from '../rules/wanted.ts'
 import type { ValidationIssue } from './input.ts'
+import type { RefusalCode } from './refusalCodes.ts'
 
 type Told = {
   message: string
@@ -15,13 +16,13 @@ type Told = {
 }
 
 export abstract class Refusal {
-  readonly code: string
+  readonly code: RefusalCode
   readonly message: string
   readonly path: string[]
   readonly hint: string | null
   readonly retryable: boolean
 
-  constructor(code: string, told: Told) {
+  constructor(code: RefusalCode, told: Told) {
     this.code = code
     this.message = told.message
     this.path = told.path ?? []

@@ -15,6 +15,14 @@ test('docs/api.md has ten things, each operation once, each with variables', () 
   expect(variables).toHaveLength(links.length)
 })
 
+test('GraphiQL has the same operations with the same variables in its tabs', () => {
+  const shown = links.map((file, index) => ({
+    file,
+    variables: JSON.parse(variables[index]?.text ?? ''),
+  }))
+  expect(JSON.parse(document('operations/examples.json'))).toEqual(shown)
+})
+
 describe('in the order of the document', () => {
   /** What stands for what a reader gets to know on the way. */
   const known = new Map<string, string>()

@@ -6,7 +6,9 @@ export const document = (name: string): string => readFileSync(new URL(name, doc
 
 /** The operations of docs/operations, by the names of their files. */
 export const operations: ReadonlyMap<string, string> = new Map(
-  readdirSync(new URL('operations/', docs)).map((name) => [name, document(`operations/${name}`)]),
+  readdirSync(new URL('operations/', docs))
+    .filter((name) => name.endsWith('.graphql'))
+    .map((name) => [name, document(`operations/${name}`)]),
 )
 
 export type Fence = {

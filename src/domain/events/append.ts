@@ -1,5 +1,6 @@
 import type { Querier } from '../querier.ts'
 import type { Actor, EventRecord } from '../records.ts'
+import type { EventReason } from './reasons.ts'
 
 export type FieldChange = EventRecord['changes'][number]
 
@@ -15,7 +16,7 @@ export async function appendEvent(
     objectId: string
     version: number
     generation: number
-    reason: string
+    reason: EventReason
     message: string
     actor: Actor
     changes?: FieldChange[]

@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
 import { appendEvent, type FieldChange } from '../events/append.ts'
+import type { EventReason } from '../events/reasons.ts'
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
 import type { ValidationIssue } from '../input.ts'
@@ -28,7 +29,7 @@ import { type StoredLoadBalancer, toRecord } from './stored.ts'
 export type Decision = {
   /** What is told in the history; empty: nothing changes, and nothing is written. */
   changes: FieldChange[]
-  reason: string
+  reason: EventReason
   message: string
   /** Whether anything in a cluster has to change. */
   touchesRules: boolean

@@ -68,7 +68,8 @@ export function unbindIPv4Reservation(
 
 export const nothing: Decision = {
   changes: [],
-  reason: '',
+  // Without changes no event is written.
+  reason: 'IPv4ReservationBound',
   message: '',
   touchesRules: false,
   write: async () => undefined,

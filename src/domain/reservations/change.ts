@@ -3,6 +3,7 @@ import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
 import { appendEvent, type FieldChange, fieldChanges } from '../events/append.ts'
+import type { EventReason } from '../events/reasons.ts'
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
 import { invalidValues, type ValidationIssue } from '../input.ts'
@@ -194,7 +195,7 @@ export async function countChange(
   client: PoolClient,
   scope: Scope,
   current: ReservationRecord,
-  told: { reason: string; message: string; changes: FieldChange[] },
+  told: { reason: EventReason; message: string; changes: FieldChange[] },
 ): Promise<void> {
   await client.query(
     `UPDATE ipv4_reservation SET generation = generation + 1, version = version + 1,

@@ -107,7 +107,7 @@ function move(
 ): Decision {
   const { name, address } = reservation
   const message = `IPv4 reservation "${name}" (${address}) was moved from load balancer "${from.name}" to "${to.name}".`
-  const told = { reason: 'IPv4ReservationMoved', message, touchesRules: true }
+  const told = { reason: 'IPv4ReservationMoved', message, touchesRules: true } as const
   const path = ['addresses', address]
   const leaving: Decision = {
     ...told,

@@ -15,13 +15,13 @@ export class Cors {
       response.setHeader('vary', 'Origin')
       if (this.#allowed.has(origin)) {
         response.setHeader('access-control-allow-origin', origin)
-        response.setHeader('access-control-expose-headers', 'retry-after')
+        response.setHeader('access-control-expose-headers', 'retry-after, x-request-id')
       }
     }
     if (request.method !== 'OPTIONS') return false
     if (origin !== undefined && this.#allowed.has(origin)) {
       response.setHeader('access-control-allow-methods', 'GET, POST')
-      response.setHeader('access-control-allow-headers', 'authorization, content-type')
+      response.setHeader('access-control-allow-headers', 'authorization, content-type, traceparent')
       response.setHeader('access-control-max-age', '600')
     }
     response.writeHead(204, { allow: 'GET, POST, OPTIONS' }).end()

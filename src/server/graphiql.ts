@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { readExamples } from './examples.ts'
 
 const DEFAULT_QUERY = `# Ctrl-Enter runs what the cursor is in. Ctrl-Space completes; the book on the left documents.
+# Where a token is needed: open Headers, below, and put yours into the line that is there.
+# The other tabs hold what is done most: fill in the variables of each, below, and run it.
 
 query LoadBalancers {
   loadBalancers(first: 20) {
@@ -26,6 +29,11 @@ subscription Watch {
   }
 }
 `
+
+/** What is sent besides, as the editor of headers takes it; a comment until somebody has a token. */
+const HEADERS = `{
+  // "authorization": "Bearer <your token>"
+}`
 
 /** What the page may load: nothing from any other host. Its editor runs in workers made of its own text. */
 const POLICY = [
@@ -81,7 +89,11 @@ async function render(): Promise<Page> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql')
   const html = await renderGraphiQL({
     title: 'Load balancers',
-    defaultQuery: DEFAULT_QUERY,
+    defaultTabs: [{ query: DEFAULT_QUERY }, ...(await readExamples())].map((tab) => ({
+      ...tab,
+      headers: HEADERS,
+    })),
+    defaultHeaders: HEADERS,
     subscriptionsProtocol: 'SSE',
   })
   const body = await promisify(gzip)(html)

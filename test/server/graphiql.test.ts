@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { chromium } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { create, useService } from './service.ts'
 
@@ -18,38 +18,91 @@ test('a browser is served a page, packed, once', async () => {
   expect(again.status).toBe(304)
 })
 
-test('GraphiQL works in a browser that reaches no other host, streams included', async (context) => {
-  if (!existsSync(browser)) return context.skip(`there is no browser at ${browser} (CHROMIUM)`)
-  await create(service, 'shown')
-  const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
-  try {
-    const page = await chrome.newPage()
-    const elsewhere: string[] = []
-    const complaints: string[] = []
-    page.on('pageerror', (error) => complaints.push(error.message))
-    page.on('console', (message) => {
-      if (message.text().includes('Content Security Policy')) complaints.push(message.text())
-    })
-    await page.route('**/*', async (route) => {
-      const request = route.request()
-      const { origin } = new URL(request.url())
-      if (origin === service.server.url) {
-        // Browsers can't be given a token before the page runs.
-        const headers = { ...request.headers(), authorization: 'Bearer alice' }
-        return route.continue({ headers })
+/** A page of a browser that reaches no other host; `complaints` are what it had to say against it. */
+async function open(
+  chrome: Browser,
+): Promise<{ page: Page; elsewhere: string[]; complaints: string[] }> {
+  const page = await chrome.newPage()
+  const elsewhere: string[] = []
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => {
+    if (message.text().includes('Content Security Policy')) complaints.push(message.text())
+  })
+  await page.route('**/*', async (route) => {
+    const request = route.request()
+    if (new URL(request.url()).origin === service.server.url) return route.continue()
+    elsewhere.push(request.url())
+    await route.abort()
+  })
+  await page.goto(service.url())
+  await page.getByText('query LoadBalancers').first().waitFor()
+  return { page, elsewhere, complaints }
+}
+
+/** Puts a token in place of the one that the editor of headers suggests. */
+async function giveToken(page: Page, token: string): Promise<void> {
+  await page.getByRole('button', { name: 'Headers' }).click()
+  const editor = page.locator('.graphiql-editor-tool .monaco-editor').last()
+  await editor.getByText('<your token>').waitFor()
+  await editor.click()
+  await page.keyboard.press('Control+A')
+  await page.keyboard.insertText(JSON.stringify({ authorization: `Bearer ${token}` }))
+  // The editor closes by itself what is closed already.
+  await page.keyboard.press('Control+Shift+End')
+  await page.keyboard.press('Delete')
+}
+
+async function run(page: Page, operation: string): Promise<void> {
+  await page.getByRole('button', { name: /^Execute query/ }).click()
+  await page.getByRole('menuitem', { name: operation }).click()
+}
+
+test.skipIf(!existsSync(browser))(
+  `GraphiQL works offline: a query, and a subscription that changes (Chromium at ${browser})`,
+  { timeout: 60_000 },
+  async () => {
+    const { id } = await create(service, 'shown')
+    const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
+    try {
+      const { page, elsewhere, complaints } = await open(chrome)
+      const result = page.locator('.result-window')
+      await giveToken(page, 'alice')
+      await run(page, 'LoadBalancers')
+      await result.getByText('"shown"').first().waitFor()
+      await run(page, 'Watch')
+      await result.getByText('"SYNCED"').first().waitFor()
+      await service.query(
+        'mutation ($id: ID!) { updateLoadBalancer(input: { id: $id, displayName: "x" }) { __typename } }',
+        { id },
+      )
+      await result.getByText('"MODIFIED"').first().waitFor()
+      expect(elsewhere).toEqual([])
+      expect(complaints).toEqual([])
+    } finally {
+      await chrome.close()
+    }
+  },
+)
+
+test.skipIf(!existsSync(browser))(
+  `GraphiQL has the operations of docs/api.md in its tabs, and the schema's documentation (Chromium at ${browser})`,
+  { timeout: 60_000 },
+  async () => {
+    const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
+    try {
+      const { page } = await open(chrome)
+      await giveToken(page, 'alice')
+      const tabs = page.getByRole('tab')
+      await expect.poll(() => tabs.count()).toBe(14)
+      for (const name of ['FindAddresses', 'CreateLoadBalancer', 'WaitUntilSettled', 'History']) {
+        await page.getByRole('tab', { name }).waitFor()
       }
-      elsewhere.push(request.url())
-      await route.abort()
-    })
-    await page.goto(service.url())
-    await page.getByText('query LoadBalancers').first().waitFor()
-    const run = page.getByRole('button', { name: /^Execute query/ })
-    await run.click()
-    await page.getByRole('menuitem', { name: 'LoadBalancers' }).click()
-    await page.locator('.result-window').getByText('"shown"').first().waitFor()
-    expect(elsewhere).toEqual([])
-    expect(complaints).toEqual([])
-  } finally {
-    await chrome.close()
-  }
-})
+      await page.getByRole('button', { name: /re-fetch/i }).click()
+      await page.getByRole('button', { name: /documentation/i }).click()
+      await page.getByText('A GraphQL schema provides').waitFor()
+    } finally {
+      await chrome.close()
+    }
+  },
+)

@@ -66,6 +66,29 @@ describe('a VPC', () => {
     expect((await attempt())[0]).toBe('CreateLoadBalancerPayload')
   })
 
+  it("that all clusters say is another project's takes no more backends from the one before", async () => {
+    const [address = '', other = ''] = installation.addresses('us-east-1-b')
+    const made = await createSettled(installation, [address])
+    await label('a', 'cluster-other')
+    await label('b', 'cluster-other')
+    await storedUntil(
+      installation,
+      () => installation.store.prisma.vpc.findUniqueOrThrow({ where: { ref: '5dEmo1' } }),
+      ({ owned, project }) => owned && project === 'other',
+    )
+    expect(
+      await refused(ADD_BACKENDS, { loadBalancer: made.id, backends: [{ address: other }] }),
+    ).toEqual(['Refused', 'VPC_NOT_OWNED'])
+    expect((await rulesIn(cluster('b'))).filter(isOf(made))).toHaveLength(1)
+    await label('a', 'cluster-demo')
+    await label('b', 'cluster-demo')
+    await storedUntil(
+      installation,
+      () => installation.store.prisma.vpc.findUniqueOrThrow({ where: { ref: '5dEmo1' } }),
+      ({ owned, project }) => owned && project === 'demo',
+    )
+  })
+
   it.each([
     ['says another project', 'cluster-other'],
     ['says none', null],

@@ -219,14 +219,14 @@ async function refuseAdded(
   added: Wanted[],
 ): Promise<Refusal | undefined> {
   const { rows } = await client.query<{ owned: boolean; outside: string[] }>(
-    `SELECT vpc.owned, ARRAY(
+    `SELECT vpc.owned AND vpc.project = $4 AS owned, ARRAY(
        SELECT host(wanted.address) FROM unnest($2::inet[]) WITH ORDINALITY AS wanted (address, place)
        WHERE EXISTS (SELECT FROM endpoint WHERE endpoint.vpc_id = vpc.id AND endpoint.address = wanted.address)
          AND NOT EXISTS (SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
            WHERE endpoint.vpc_id = vpc.id AND endpoint.address = wanted.address AND cluster.region_id = $3)
        ORDER BY wanted.place) AS outside
      FROM vpc WHERE vpc.id = $1 FOR SHARE`,
-    [current.vpc.id, added.map(({ address }) => address), current.regionId],
+    [current.vpc.id, added.map(({ address }) => address), current.regionId, current.project],
   )
   const [row] = rows
   if (row === undefined) throw new Error(`load balancer ${current.id} has no VPC`)

@@ -21,9 +21,9 @@ import {
   type VpcAttachment,
 } from '../rules/objects.ts'
 import type { Observed } from '../rules/observed.ts'
-import { endpointsOf } from './inventory.ts'
 import { KeyedIndex } from './keyedIndex.ts'
 import { type Place, placeKey } from './places.ts'
+import { endpointsOf } from './seen.ts'
 
 export type ViewListener = {
   /** Something of this load balancer, or of an address, changed. */

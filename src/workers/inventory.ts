@@ -6,10 +6,8 @@ import {
   readSightings,
   recordEndpoints,
   recordSightings,
-  type SeenEndpoint,
   type SeenVpc,
 } from '../domain/inventory.ts'
-import { addressOfCidr } from '../ipam/address.ts'
 import {
   type KubeObject,
   NAMESPACES,
@@ -23,6 +21,7 @@ import { REASONS, type Reason } from '../rules/reasons.ts'
 import { RelistBrake, verdictOn } from './brake.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import { endpointsOf, projectOf } from './seen.ts'
 import { Vanishing } from './vanishing.ts'
 
 /** Changes that come within this time (ms) are taken in together. */
@@ -323,30 +322,3 @@ const keyOf = (object: KubeObject | undefined): string =>
   `${object?.metadata.namespace}/${object?.metadata.name}`
 
 const isUp = (attachment: VpcAttachment | undefined): boolean => endpointsOf(attachment).length > 0
-
-/** The project that a label's value names; undefined: nobody's. */
-export function projectOf(label: string | undefined): string | undefined {
-  return /^cluster-(.+)$/.exec(label ?? '')?.[1]
-}
-
-/** The addresses of an attachment that is complete. What isn't an address is left out. */
-export function endpointsOf(attachment: VpcAttachment | undefined): SeenEndpoint[] {
-  const { vpc, vpcAttachment, node } = attachment?.status ?? {}
-  const { uid, namespace, name } = attachment?.metadata ?? {}
-  if (!attachment || !vpc || !vpcAttachment || !node || !uid || !namespace || !name) return []
-  const { addresses = [], mode } = attachment.spec.interface
-  return addresses.flatMap((cidr) => {
-    const parsed = addressOfCidr(cidr)
-    if ('code' in parsed) return []
-    return {
-      attachmentUid: uid,
-      attachmentNamespace: namespace,
-      attachmentName: name,
-      attachmentRef: vpcAttachment,
-      vpcRef: vpc,
-      address: parsed.address,
-      node,
-      egressKind: mode === 'Hypervisor' || mode === 'HypervisorDeclared' ? 'tap' : 'veth',
-    }
-  })
-}

@@ -41,6 +41,8 @@ export class LeaseHolder<T extends Served> {
   readonly #with: Parts<T>
   readonly #held = new Map<string, Held<T>>()
   readonly #stopping = new Map<string, Promise<void>>()
+  /** Names of the clusters that are being stopped: one that is registered anew has another id. */
+  readonly #ending = new Set<string>()
   #instance: string | undefined
   #renewing: Promise<void> | undefined
   #closed = false
@@ -68,7 +70,12 @@ export class LeaseHolder<T extends Served> {
     this.#held.delete(cluster)
     clearTimeout(held.expiry)
     held.writing.abort()
-    const stopping = this.#end(held.worker).finally(() => this.#stopping.delete(cluster))
+    const { name } = held.worker.lease
+    this.#ending.add(name)
+    const stopping = this.#end(held.worker).finally(() => {
+      this.#stopping.delete(cluster)
+      this.#ending.delete(name)
+    })
     this.#stopping.set(cluster, stopping)
     return stopping
   }
@@ -116,7 +123,7 @@ export class LeaseHolder<T extends Served> {
   #take(lease: Lease, begun: number): void {
     const { cluster } = lease
     // One that is still ending is taken up by the next renewal.
-    if (this.#stopping.has(cluster) || this.#instance === undefined) return
+    if (this.#ending.has(lease.name) || this.#instance === undefined) return
     let held = this.#held.get(cluster)
     if (held === undefined) {
       const writing = new AbortController()

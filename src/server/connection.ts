@@ -97,7 +97,7 @@ export class Connection {
     const { query, variables, operationName, extensions } = payload
     const parameters = persisted.resolve({ query, variables, operationName, extensions })
     const documents = documentsFor(this.#parts.documents, admitted)
-    const asked = askedIn(parameters, documents)
+    const asked = toll.reading(this.#place, () => askedIn(parameters, documents))
     if (asked === undefined) {
       toll.takeForReading(this.#place, query)
       const { errors } = documents.check(String(parameters['query'] ?? ''))

@@ -63,12 +63,17 @@ export function httpHandler(parts: Parts) {
     const admitted = await door.admit(place, credentials)
     toll.requireBudget(place)
     const parameters = await parametersOf(request, persisted)
-    const asked = parameters && askedIn(parameters, documentsFor(parts.documents, admitted))
-    const yoga = admitted.project === null ? operators : tenants
+    const known = documentsFor(parts.documents, admitted)
+    const asked = parameters && toll.reading(place, () => askedIn(parameters, known))
+    const generally = async (context: Served): Promise<void> => {
+      const yoga = admitted.project === null ? operators : tenants
+      // It reads a body that was read from here.
+      if (request.method === 'POST') Object.assign(request, { body: parameters })
+      await yoga.handle(request, response, context)
+    }
     if (asked === undefined) {
       toll.takeForReading(place, parameters?.['query'])
-      await yoga.handle(request, response, { ...door.context(admitted, operation), operation })
-      return
+      return generally({ ...door.context(admitted, operation), operation })
     }
     operation.begin(asked, admitted, request.headers['traceparent'])
     const cost = toll.take(place, asked.cost)
@@ -79,13 +84,12 @@ export function httpHandler(parts: Parts) {
       return answerDirectly(asked, { context, cost }, to, { operation, logger })
     }
     if (asked.operation.operation !== 'subscription') {
-      await yoga.handle(request, response, { ...door.context(admitted, operation), operation })
-      return
+      return generally({ ...door.context(admitted, operation), operation })
     }
     const { guard, permissions, close } = streams.open({ place, credentials, admitted })
     response.once('close', close)
     const context = door.context({ ...admitted, permissions }, operation)
-    await yoga.handle(request, response, { ...context, operation, guard })
+    return generally({ ...context, operation, guard })
   }
 
   return (request: IncomingMessage, response: ServerResponse): void => {
@@ -98,7 +102,7 @@ export function httpHandler(parts: Parts) {
   }
 }
 
-/** What is asked for, as the client sent it; undefined where it can't be read. The general way finds it in the request. */
+/** What is asked for, as the client sent it; undefined where it can't be read. */
 async function parametersOf(
   request: IncomingMessage,
   persisted: PersistedDocuments,
@@ -106,7 +110,6 @@ async function parametersOf(
   if (request.method === 'POST') {
     const body = persisted.resolve(await readBody(request))
     if (typeof body['query'] !== 'string') throw badUserInput('The body has no query.', 400)
-    Object.assign(request, { body })
     return body
   }
   const given = request.method === 'GET' ? parametersIn(request) : undefined

@@ -50,10 +50,11 @@ export class PersistedDocuments {
 
   /** The request with the document that it names. One that it brings along is taken as it is. */
   resolve(body: Body): Body {
-    const { documentId, ...others } = body
-    const hash = hashIn(body)
     // Where a protocol wants a query in any case it is empty.
     const isSent = typeof body['query'] === 'string' && body['query'] !== ''
+    if (isSent && body['documentId'] === undefined) return body
+    const hash = hashIn(body)
+    const { documentId, ...others } = body
     if (isSent || hash === undefined) return documentId === undefined ? body : others
     const query = this.#documents.get(hash)
     // Clients look for these words, and send the document itself then.

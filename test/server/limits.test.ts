@@ -11,7 +11,7 @@ const small = useService({
     ...LIMITS,
     socketsPerCaller: 2,
     streamsPerCaller: 2,
-    budget: { most: 500, perSecond: 0.5 },
+    budget: { most: 5_000, perSecond: 0.5 },
   },
 })
 
@@ -31,8 +31,8 @@ async function refusal(
 const refused = (limit: string) => ({ code: 'BAD_USER_INPUT', limit })
 
 test('a document may have 4,000 tokens', async () => {
-  const ofTokens = (tokens: number) => `{ ${'regions '.repeat(tokens - 5)} caller { subject } }`
-  const most = await refusal(ofTokens(3_999))
+  const ofTokens = (tokens: number) => `{ a(b: [${'1 '.repeat(tokens - 12)}]) { c } }`
+  const most = await refusal(ofTokens(4_000))
   // It is not valid for another reason.
   expect(most.limit).toBeUndefined()
   expect(await refusal(ofTokens(4_001))).toMatchObject(refused('tokens'))
@@ -50,6 +50,12 @@ test('a document may have 100 aliases', async () => {
     `{ ${Array.from({ length: count }, (_, index) => `a${index}: cursor`).join(' ')} }`
   expect((await service.query(aliases(100))).body.errors).toBeUndefined()
   expect(await refusal(aliases(101))).toMatchObject(refused('aliases'))
+})
+
+test('a selection may name a field 20 times', async () => {
+  const repeats = (count: number) => `{ ${'caller { subject } '.repeat(count)} }`
+  expect((await service.query(repeats(20))).body.errors).toBeUndefined()
+  expect(await refusal(repeats(21))).toMatchObject(refused('repeats'))
 })
 
 test('an operation may cost 50,000, whether its document or its variables say so', async () => {
@@ -113,19 +119,25 @@ test('documents that are made to be slow are refused or answered fast', async ()
     `{ regions { id } ${'...F '.repeat(1_900)} } fragment F on Query { cursor }`,
     `{ a(b: ${'['.repeat(1_900)}${']'.repeat(1_900)}) }`,
   ]
+  const took: [number, string][] = []
   for (const document of documents) {
     const begun = performance.now()
     await service.query(document)
-    expect([document.slice(0, 60), performance.now() - begun < 1_500]).toEqual([
-      document.slice(0, 60),
-      true,
-    ])
+    took.push([Math.round(performance.now() - begun), document.slice(0, 60)])
   }
+  // Ten times what the slowest of them takes on a machine that does nothing else.
+  expect(took.filter(([ms]) => ms > 2_000)).toEqual([])
 })
 
 test('the answer tells what it cost and what the project may still spend', async () => {
-  const one = await small.query('{ caller { subject } }')
-  const two = await small.query('{ caller { subject } loadBalancers(first: 10) { nodes { id } } }')
+  const queries = [
+    '{ caller { subject } }',
+    '{ caller { subject } loadBalancers(first: 10) { nodes { id } } }',
+  ] as const
+  // Reading them for the first time may cost something, too.
+  for (const query of queries) await small.query(query)
+  const one = await small.query(queries[0])
+  const two = await small.query(queries[1])
   expect(one.body.extensions?.cost?.requested).toBe(2)
   expect(two.body.extensions?.cost?.requested).toBe(13)
   const left = [one, two].map(({ body }) => body.extensions?.cost?.available ?? 0)
@@ -135,7 +147,7 @@ test('the answer tells what it cost and what the project may still spend', async
 test('a project that has spent its budget is told when it may come again; others are served', async () => {
   const query = '{ loadBalancers(first: 100) { nodes { vpc { id } } } }'
   let answer = await small.query(query)
-  for (let tries = 0; answer.status === 200 && tries < 10; tries += 1) {
+  for (let tries = 0; answer.status === 200 && tries < 100; tries += 1) {
     answer = await small.query(query)
   }
   expect(answer.status).toBe(429)

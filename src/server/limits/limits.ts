@@ -4,6 +4,8 @@ export type Limits = {
   tokens: number
   depth: number
   aliases: number
+  /** How often one selection may name the same field: comparing them all takes the square of it. */
+  repeats: number
   /** Of one operation, in objects that it may touch (cost.ts). */
   cost: number
   /** What a project may spend: in one go, and in the long run. Each process counts for itself. */
@@ -23,6 +25,7 @@ export const LIMITS: Limits = {
   tokens: 4_000,
   depth: 20,
   aliases: 100,
+  repeats: 20,
   cost: 50_000,
   budget: { most: 200_000, perSecond: 10_000 },
   socketsPerCaller: 100,

@@ -13,7 +13,7 @@ import type { Limits } from './limits.ts'
 
 /** `introspection`: whether the schema may be asked about itself. */
 export function rulesFor(limits: Limits, introspection: boolean): ValidationRule[] {
-  const rules = [notTooDeep(limits.depth), fewAliases(limits.aliases)]
+  const rules = [notTooDeep(limits.depth), fewAliases(limits.aliases), fewRepeats(limits.repeats)]
   return introspection ? rules : [...rules, NoSchemaIntrospectionCustomRule]
 }
 
@@ -68,6 +68,26 @@ const fewAliases =
       },
     }
   }
+
+/** Fields of one name are merged, which is decided by comparing each with each. */
+const fewRepeats =
+  (most: number): ValidationRule =>
+  (context) => ({
+    SelectionSet(set) {
+      const counts = new Map<string, number>()
+      for (const selection of set.selections) {
+        if (selection.kind !== Kind.FIELD) continue
+        const name = (selection.alias ?? selection.name).value
+        const count = (counts.get(name) ?? 0) + 1
+        counts.set(name, count)
+        if (count !== most + 1) continue
+        const message = `A selection names ${name} more than ${most} times.`
+        context.reportError(
+          new GraphQLError(message, { nodes: selection, extensions: { limit: 'repeats' } }),
+        )
+      }
+    },
+  })
 
 /** Whether that is why a document could not be parsed: the parser doesn't tell one fault from another. */
 export function hasMoreTokens(query: string, most: number): boolean {

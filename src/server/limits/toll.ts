@@ -9,19 +9,35 @@ export type Charged = { requested: number; available: number }
 /** For documents that aren't valid: going through 16 characters costs about as much as one object. */
 const CHARACTERS = 16
 
+/** Reading a document anew is free for so many milliseconds: nearly all take less. */
+const FREE = 5
+/** What a millisecond more costs: a project's whole income pays for a tenth of a processor. */
+const MILLISECOND = 100
+
 /** Takes what operations cost from the budgets of their projects. All of it refuses by throwing. */
 export class Toll {
   readonly #limits: Limits
   readonly #budgets: Budgets
+  readonly #now: () => number
 
   constructor(limits: Limits, now: () => number) {
     this.#limits = limits
+    this.#now = now
     this.#budgets = new Budgets(limits.budget, now)
   }
 
   /** Before anything is looked at: looking costs, too. */
   requireBudget(place: string): void {
     this.#budgets.requireSome(place)
+  }
+
+  /** Reads a document, and takes what that costs: some are made to take long. */
+  reading<T>(place: string, read: () => T): T {
+    const begun = this.#now()
+    const result = read()
+    const slow = this.#now() - begun - FREE
+    if (slow > 0) this.#budgets.spend(place, slow * MILLISECOND)
+    return result
   }
 
   /** Before an operation is executed. */

@@ -1,7 +1,15 @@
 import pino from 'pino'
 import { afterAll, beforeAll } from 'vitest'
 import { locateByFile } from '../../dev/fleet/addressMap.ts'
-import { type FleetOptions, type RunningFleet, startFleet } from '../../dev/fleet/fleet.ts'
+import {
+  type FleetOptions,
+  type RunningFleet,
+  startFleet,
+  startRealFleet,
+} from '../../dev/fleet/fleet.ts'
+import type { ClusterServer } from '../../dev/fleet/servers.ts'
+import type { ApiServer } from '../../dev/kube/server.ts'
+import type { RealApiServer } from '../../dev/kube-real/server.ts'
 import { identifyLoopback } from '../../dev/start/identity.ts'
 import { Fleet } from '../../src/clusters/fleet.ts'
 import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
@@ -19,14 +27,15 @@ import type { Limits } from '../../src/workers/limits.ts'
 import { DirectProber } from '../../src/workers/probe/directProber.ts'
 import { startWorkers, type Workers } from '../../src/workers/workers.ts'
 import { type Api, apiAt } from './api.ts'
+import { turn } from './clusters.ts'
 import { useDatabase } from './database.ts'
 import { type Gatekeeper, guardFleet } from './gatekeeper.ts'
 
-export type Installation = {
+export type Installation<Server extends ClusterServer = ApiServer> = {
   store: Store
   log: EventLog
   /** The clusters, their data planes and endpoints. */
-  fleet: RunningFleet
+  fleet: RunningFleet<Server>
   /** By project: `demo` and `other`. */
   api: Api
   other: Api
@@ -45,13 +54,19 @@ export type Installation = {
 
 export type InstallationOptions = Omit<FleetOptions, 'dataDir'> & {
   pools?: CreateAddressPoolInput[]
-  /** false: nothing reconciles; the inventory is put in directly. */
-  workers?: boolean
+  /**
+   * false: nothing reconciles; the inventory is put in directly. A function: how else workers are
+   * started, as processes of their own for example.
+   */
+  workers?: boolean | ((where: Whereabouts) => Workers)
   /** Smaller than in production. */
   limits?: Partial<Limits>
   /** Workers reach clusters through gatekeepers, which may answer for them. */
   guarded?: boolean
 }
+
+/** What a worker has to be told. */
+export type Whereabouts = { databaseUrl: string; kubeconfig: string; addressMap: string }
 
 const POOLS: CreateAddressPoolInput[] = [
   { name: 'east6', region: 'us-east-1', prefix: '2001:db8:1::/64', skipFirstAndLast: true },
@@ -65,13 +80,47 @@ const POOLS: CreateAddressPoolInput[] = [
  * workers and the API over HTTP, all real, on free ports of this machine.
  */
 export function useInstallation(options: InstallationOptions = {}): Installation {
-  const database = useDatabase()
-  let running: (Installation & { close(): Promise<void> }) | undefined
+  return use((url) =>
+    startInstallation(url, options, async () => {
+      const fleet = await startFleet(options)
+      return { fleet, guard: options.guarded ? await guardFleet(fleet) : undefined }
+    }),
+  )
+}
+
+/**
+ * The same with real API servers. `kubeconfig`: the file that workers are given, where it isn't the
+ * administrator's.
+ */
+export function useRealInstallation(
+  options: Omit<InstallationOptions, 'guarded'> & {
+    kubeconfig?: (fleet: RunningFleet<RealApiServer>) => Promise<string>
+  },
+): Installation<RealApiServer> {
+  let giveBack: (() => void) | undefined
   beforeAll(async () => {
-    running = await startInstallation(database.url, options)
+    giveBack = await turn()
+  }, 120_000)
+  afterAll(() => giveBack?.())
+  return use((url) =>
+    startInstallation(url, options, async () => {
+      const fleet = await startRealFleet(options)
+      const kubeconfig = await options.kubeconfig?.(fleet)
+      return { fleet, ...(kubeconfig === undefined ? {} : { kubeconfig }) }
+    }),
+  )
+}
+
+function use<Server extends ClusterServer>(
+  start: (url: string) => Promise<Started<Server>>,
+): Installation<Server> {
+  const database = useDatabase()
+  let running: Started<Server> | undefined
+  beforeAll(async () => {
+    running = await start(database.url)
   })
   afterAll(() => running?.close())
-  const now = (): Installation => {
+  const now = (): Installation<Server> => {
     if (running === undefined) throw new Error('the installation is there from beforeAll on')
     return running
   }
@@ -104,25 +153,34 @@ export function useInstallation(options: InstallationOptions = {}): Installation
   }
 }
 
-async function startInstallation(
+type Started<Server extends ClusterServer> = Installation<Server> & { close(): Promise<void> }
+
+async function startInstallation<Server extends ClusterServer>(
   url: string,
   options: InstallationOptions,
-): Promise<Installation & { close(): Promise<void> }> {
+  startClusters: () => Promise<{
+    fleet: RunningFleet<Server>
+    guard?: Awaited<ReturnType<typeof guardFleet>> | undefined
+    kubeconfig?: string
+  }>,
+): Promise<Started<Server>> {
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' })
   const store = openStore({ connectionString: url, maxConnections: 20 })
-  const fleet = await startFleet(options)
+  const { fleet, guard, ...given } = await startClusters()
   await register(store, fleet, options.pools ?? POOLS)
-  const guard = options.guarded ? await guardFleet(fleet) : undefined
-  const file = guard?.kubeconfig ?? fleet.kubeconfig
+  const file = given.kubeconfig ?? guard?.kubeconfig ?? fleet.kubeconfig
   const kubeconfig = await Kubeconfig.open(file, { onProblem: raise, pollMs: 0 })
   const clusters = new Fleet(kubeconfig, { onHandlerError: raise })
+  const { addressMap } = fleet
+  const elsewhere = typeof options.workers === 'function' ? options.workers : undefined
   const begin = () =>
+    elsewhere?.({ databaseUrl: url, kubeconfig: file, addressMap }) ??
     startWorkers({
       store,
       fleet: clusters,
       log: logger,
       // Used where an operator says that a prober stands.
-      prober: new DirectProber({ locate: locateByFile(fleet.addressMap) }),
+      prober: new DirectProber({ locate: locateByFile(addressMap) }),
       limits: options.limits ?? {},
     })
   let workers: Workers | undefined
@@ -188,7 +246,7 @@ async function startInstallation(
 /** What operators would put in. */
 async function register(
   store: Store,
-  fleet: RunningFleet,
+  fleet: RunningFleet<ClusterServer>,
   pools: CreateAddressPoolInput[],
 ): Promise<void> {
   const layouts = [...fleet.clusters.values()].map(({ layout }) => layout)
@@ -210,7 +268,7 @@ function done(answer: object): void {
 }
 
 /** Where no worker follows the clusters. */
-async function putInInventory(store: Store, fleet: RunningFleet): Promise<void> {
+async function putInInventory(store: Store, fleet: RunningFleet<ClusterServer>): Promise<void> {
   await recordVpcs(
     store,
     fleet.projects.map(({ name, vpcName, vpcId }) => ({
@@ -240,7 +298,7 @@ async function putInInventory(store: Store, fleet: RunningFleet): Promise<void> 
 }
 
 /** Waits for the inventory of every cluster; bounded by the hook that starts the installation. */
-async function inventoryComplete(store: Store, fleet: RunningFleet): Promise<void> {
+async function inventoryComplete(store: Store, fleet: RunningFleet<ClusterServer>): Promise<void> {
   while ((await store.prisma.endpoint.count()) < fleet.endpoints.length) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

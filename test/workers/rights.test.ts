@@ -1,0 +1,307 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import type { RunningCluster } from '../../dev/fleet/fleet.ts'
+import { isObject, type Json, type JsonObject } from '../../dev/kube/json.ts'
+import { Admin } from '../../dev/kube-real/admin.ts'
+import type { RealApiServer } from '../../dev/kube-real/server.ts'
+import { ApiFailure, type Cluster } from '../../src/clusters/cluster.ts'
+import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
+import { KubernetesCluster } from '../../src/clusters/kubernetes.ts'
+import {
+  BGP_ADVERTISEMENTS,
+  DATA_PLANE_NAMESPACE,
+  type KubeObject,
+  NAMESPACES,
+  NETWORK_GATEWAYS,
+  NETWORK_RULES,
+  type Resource,
+  SERVICE_VIP_BINDINGS,
+  VPC_ATTACHMENTS,
+  VPCS,
+  type VpcAttachment,
+} from '../../src/rules/objects.ts'
+import { accepted, DELETE } from '../api/operations.ts'
+import { base64, kubeconfigText } from '../clusters/kubeconfigs.ts'
+import { REAL, realClusters } from '../support/clusters.ts'
+import { useRealInstallation } from '../support/installation.ts'
+import { bound, type Right, rightsOf, without } from './roles.ts'
+import { createSettled, shown, storedUntil, storeId } from './scene.ts'
+
+const manifests = parseAllDocuments(
+  await readFile(new URL('../../deploy/cluster-rbac.yaml', import.meta.url), 'utf8'),
+).map((document): Json => document.toJS())
+const namespace = DATA_PLANE_NAMESPACE
+
+describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and ${REAL}`, () => {
+  let folder: string
+  let admin: Admin
+  const installation = useRealInstallation({
+    clusters: [{ name: 'us-east-1-a', region: 'us-east-1', servesIPv4: false }],
+    limits: { rereadSchema: 500 },
+    kubeconfig: async (fleet) => {
+      const { server } = fleet.get('us-east-1-a')
+      folder = await mkdtemp(join(tmpdir(), 'rights-'))
+      admin = new Admin(server)
+      for (const manifest of manifests) await apply(admin, manifest)
+      const file = join(folder, 'worker')
+      const token = await tokenOf(admin)
+      const entry = { server: server.url, cluster: authority(server), user: { token } }
+      await writeFile(file, kubeconfigText({ 'us-east-1-a': entry }))
+      return file
+    },
+  })
+  const running = (): RunningCluster<RealApiServer> => installation.fleet.get('us-east-1-a')
+  afterAll(async () => {
+    await admin?.close()
+    if (folder !== undefined) await rm(folder, { recursive: true })
+  })
+
+  test('a worker brings a load balancer to ACTIVE in both dialects, and deletes it', async () => {
+    const { api, store } = installation
+    const made = await createSettled(installation, installation.addresses('us-east-1-a'))
+    await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
+    await running().upgrade('selector')
+    const labelled = `lb.networking.datumapis.com/${storeId(made.id)}`
+    await expect
+      .poll(
+        async () =>
+          (await running().cluster.list<VpcAttachment>(VPC_ATTACHMENTS)).filter(
+            ({ metadata }) => metadata.labels?.[labelled] === 'serving',
+          ).length,
+        { timeout: 20_000 },
+      )
+      .toBe(2)
+    await expect
+      .poll(() => running().cluster.list(NETWORK_RULES, { namespace }), { timeout: 20_000 })
+      .toMatchObject([{ spec: { backendSelector: expect.anything() } }])
+    await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
+    await accepted(api, DELETE, { id: made.id })
+    await storedUntil(
+      installation,
+      () => store.prisma.loadBalancer.count(),
+      (count) => count === 0,
+    )
+    expect(await running().cluster.list(NETWORK_RULES, { namespace })).toEqual([])
+    await running().upgrade('backends')
+  }, 60_000)
+
+  test('the worker did nothing but what the file allows, and was refused nothing', async () => {
+    const used = new Set<string>()
+    for (const line of (await readFile(running().server.auditLog, 'utf8')).trimEnd().split('\n')) {
+      const { user, verb, objectRef, responseStatus }: AuditLine = JSON.parse(line)
+      if (user.username !== `system:serviceaccount:${namespace}:network-load-balancers`) continue
+      expect(responseStatus.code, `${verb} ${objectRef.resource}`).not.toBe(403)
+      used.add(`${verb} ${objectRef.resource}`)
+    }
+    // A new object's apply is a patch, which needs the right to create besides.
+    const allowed = rightsOf(manifests).filter(({ verb }) => verb !== 'create')
+    expect([...used].sort()).toEqual(allowed.map(({ name }) => name).sort())
+  })
+
+  describe('each right taken away singly', () => {
+    const rights = rightsOf(manifests)
+    const clusters = new Map<string, KubernetesCluster>()
+    const as = (right: Right | undefined): Cluster => {
+      const cluster = clusters.get(right?.name ?? 'everything')
+      if (cluster === undefined) throw new Error(`nobody lacks ${right?.name}`)
+      return cluster
+    }
+    beforeAll(async () => {
+      const { server } = running()
+      const users = [undefined, ...rights].map((right, index) => ({ right, user: `user-${index}` }))
+      const entries = await Promise.all(
+        users.map(async ({ right, user }) => {
+          const rest = right === undefined ? manifests : without(manifests, right)
+          for (const manifest of bound(rest, user)) await apply(admin, manifest)
+          const { certificate, key } = await server.issue(user)
+          const pair = {
+            'client-certificate-data': base64(certificate),
+            'client-key-data': base64(key),
+          }
+          return [user, { server: server.url, cluster: authority(server), user: pair }] as const
+        }),
+      )
+      const file = join(folder, 'users')
+      await writeFile(file, kubeconfigText(Object.fromEntries(entries)))
+      const kubeconfig = await Kubeconfig.open(file, { onProblem: raise, pollMs: 0 })
+      for (const { right, user } of users) {
+        const context = kubeconfig.context(user)
+        if (context === undefined) throw new Error(`no context of ${user}`)
+        const options = { onHandlerError: raise, connections: 2 }
+        clusters.set(right?.name ?? 'everything', new KubernetesCluster(user, context, options))
+      }
+    }, 60_000)
+    afterAll(async () => {
+      await Promise.all([...clusters.values()].map((cluster) => cluster.close()))
+    })
+
+    test('everything is tried', () => {
+      expect(Object.keys(OPERATIONS).sort()).toEqual(rights.map(({ name }) => name).sort())
+    })
+
+    test.for(Object.entries(OPERATIONS))(
+      'without the right to %s that is refused',
+      async ([name, operation]) => {
+        const right = rights.find((one) => one.name === name)
+        if (right === undefined) throw new Error(`${name} is no right of the file`)
+        const run = (cluster: Cluster) => refusalOf(() => operation(cluster, running().cluster))
+        // The authorizer learns of roles by and by: what is left works from some moment on …
+        await expect.poll(() => run(as(undefined)), { timeout: 10_000 }).toBeUndefined()
+        for (const other of BY_ITSELF.filter((one) => one !== name)) {
+          await expect
+            .poll(() => refusalOf(() => OPERATIONS[other]?.(as(right), running().cluster)), {
+              timeout: 10_000,
+            })
+            .toBeUndefined()
+        }
+        // … and what was taken away doesn't.
+        expect(await run(as(right))).toBe(403)
+      },
+    )
+  })
+})
+
+type AuditLine = {
+  user: { username: string }
+  verb: string
+  objectRef: { resource: string }
+  responseStatus: { code: number }
+}
+
+/** Of both roles: operations that need no right besides. */
+const BY_ITSELF = ['list networkrules', 'list networkgateways', 'list vpcs', 'list namespaces']
+
+/** One call for each right, as the worker makes it; `admin` prepares it. */
+const OPERATIONS: Record<string, (cluster: Cluster, admin: Cluster) => Promise<unknown>> = {
+  ...written(NETWORK_RULES, {
+    vpcRef: 'some',
+    vpcAttachmentRef: 'some',
+    vipAddresses: ['2001:db8:f::1'],
+    protocol: 'tcp',
+    port: 80,
+    backends: [{ address: 'fd99::1', port: 80 }],
+  }),
+  ...written(SERVICE_VIP_BINDINGS, {
+    targetRef: { kind: 'Node', name: 'nowhere' },
+    vipAddress: '2001:db8:f::1',
+    port: 80,
+    protocol: 'tcp',
+    backendAddress: 'fd99::1',
+    backendPort: 80,
+    egressKind: 'veth',
+  }),
+  ...read(NETWORK_RULES, namespace),
+  ...read(SERVICE_VIP_BINDINGS, namespace),
+  ...read(NETWORK_GATEWAYS, namespace),
+  ...read(BGP_ADVERTISEMENTS, namespace),
+  ...read(VPCS),
+  ...read(VPC_ATTACHMENTS),
+  ...read(NAMESPACES),
+  'patch vpcattachments': async (cluster, admin) => {
+    const [{ metadata } = { metadata: undefined }] = await admin.list(VPC_ATTACHMENTS)
+    if (metadata === undefined) throw new Error('there is no attachment')
+    const { name, namespace = '' } = metadata
+    await cluster.merge(VPC_ATTACHMENTS, { name, namespace }, { metadata: { labels: { a: 'b' } } })
+  },
+}
+
+function written(resource: Resource, spec: object): typeof OPERATIONS {
+  const { group, version, kind, plural } = resource
+  const where = { name: `tried-${plural}`, namespace }
+  const object = { apiVersion: `${group}/${version}`, kind, metadata: where, spec }
+  let made = 0
+  return {
+    // Each is a new one: the data plane lets go of the last one when it likes.
+    [`create ${plural}`]: (cluster) => {
+      made += 1
+      const metadata = { ...where, name: `${where.name}-${made}` }
+      return cluster.apply(resource, { ...object, metadata })
+    },
+    [`patch ${plural}`]: async (cluster, admin) => {
+      await admin.apply(resource, object)
+      await cluster.apply(resource, object)
+    },
+    [`delete ${plural}`]: async (cluster, admin) => {
+      await admin.apply(resource, object)
+      await cluster.remove(resource, where)
+    },
+  }
+}
+
+function read(resource: Resource, namespace?: string): typeof OPERATIONS {
+  const selection = namespace === undefined ? {} : { namespace }
+  return {
+    [`list ${resource.plural}`]: (cluster) => cluster.list(resource, selection),
+    [`watch ${resource.plural}`]: async (cluster, admin) => {
+      // A watch that works tells what changes after the list.
+      const objects = await admin.list<KubeObject>(resource, selection)
+      const { promise, resolve, reject } = Promise.withResolvers<void>()
+      const follow = cluster.follow<KubeObject>(resource, selection, {
+        changed: () => undefined,
+        failing: (error) => error !== undefined && reject(error),
+      })
+      await follow.synced
+      expect(follow.objects.size).toBe(objects.length)
+      // One that is refused is refused at once; one that isn't stays silent.
+      const timer = setTimeout(resolve, 300)
+      try {
+        await promise
+      } finally {
+        clearTimeout(timer)
+        await follow.close()
+      }
+    },
+  }
+}
+
+/** The status of the refusal; undefined: it went through. */
+async function refusalOf(work: () => Promise<unknown> | undefined): Promise<number | undefined> {
+  try {
+    await work()
+    return undefined
+  } catch (error) {
+    if (error instanceof ApiFailure) return error.code
+    throw error
+  }
+}
+
+async function apply(admin: Admin, manifest: Json): Promise<void> {
+  const answer = await admin.apply(pathOf(manifest), manifest)
+  if (answer === undefined || answer.code > 299) throw new Error(answer?.text ?? 'no answer')
+}
+
+const PLURALS: Record<string, string> = {
+  ServiceAccount: '/api/v1/namespaces/galactic-system/serviceaccounts',
+  Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/galactic-system/roles',
+  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/galactic-system/rolebindings',
+  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+}
+
+function pathOf(manifest: Json): string {
+  const { kind, metadata }: JsonObject = isObject(manifest) ? manifest : {}
+  const name = isObject(metadata) ? metadata['name'] : undefined
+  return `${PLURALS[String(kind)]}/${String(name)}`
+}
+
+async function tokenOf(admin: Admin): Promise<string> {
+  const answer = await admin.call(
+    'POST',
+    '/api/v1/namespaces/galactic-system/serviceaccounts/network-load-balancers/token',
+    { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+  )
+  const status = answer?.body['status']
+  if (!isObject(status)) throw new Error(answer?.text ?? 'no answer')
+  return String(status['token'])
+}
+
+const authority = ({ ca }: { ca: string }) => ({ 'certificate-authority-data': base64(ca) })
+
+function raise(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+}

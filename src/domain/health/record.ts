@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { transaction } from '../../db/transaction.ts'
+import type { Reason } from '../../rules/reasons.ts'
 import { appendEvent, type FieldChange, SYSTEM } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { refold } from '../loadBalancers/refold.ts'
@@ -12,7 +13,7 @@ export type Transition = {
   id: string
   known: string
   state: HealthState
-  reason: string
+  reason: Reason
   message: string
 }
 

@@ -73,7 +73,7 @@ export class KubernetesCluster implements Cluster {
       body: JSON.stringify(object),
       signal: options.signal,
     })
-    return objectFromText<T>(succeeded(answer).text)
+    return aboutSame(objectFromText<T>(succeeded(answer).text), resource, object.metadata)
   }
 
   async remove(
@@ -115,7 +115,8 @@ export class KubernetesCluster implements Cluster {
       body: JSON.stringify(patch),
       signal: options.signal,
     })
-    return tellsAbsent(answer) ? undefined : objectFromText<T>(succeeded(answer).text)
+    if (tellsAbsent(answer)) return undefined
+    return aboutSame(objectFromText<T>(succeeded(answer).text), resource, where)
   }
 
   async list<T extends KubeObject>(
@@ -240,6 +241,17 @@ function queryOf(selection: Selection, more: Record<string, string>): URLSearchP
 function succeeded(answer: ApiAnswer): ApiAnswer {
   if (answer.status < 200 || answer.status > 299) throw failureOfAnswer(answer)
   return answer
+}
+
+/** A server (or what stands before it) that answers with another object hasn't done what was asked. */
+function aboutSame<T extends KubeObject>(answered: T, resource: Resource, asked: Place): T {
+  const { kind, metadata } = answered
+  const same =
+    kind === resource.kind &&
+    metadata.name === asked.name &&
+    (asked.namespace === undefined || metadata.namespace === asked.namespace)
+  if (same) return answered
+  throw new Unreachable('the answer is about another object than was written')
 }
 
 /**

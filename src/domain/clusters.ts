@@ -12,8 +12,11 @@ export async function recordCapabilities(
   seen: { dialect: Dialect | undefined; sessionAffinity: boolean },
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
-    `UPDATE cluster SET dialect = $2, session_affinity = $3
-     WHERE id = $1 AND (dialect IS DISTINCT FROM $2 OR session_affinity <> $3)`,
+    // Without a dialect it doesn't serve us: what it is told to be has changed then.
+    `UPDATE cluster SET dialect = $2::text, session_affinity = $3,
+       reachable_since = CASE WHEN (dialect IS NULL) = ($2::text IS NULL)
+         THEN coalesce(reachable_since, clock_timestamp()) ELSE clock_timestamp() END
+     WHERE id = $1 AND (dialect IS DISTINCT FROM $2::text OR session_affinity <> $3 OR reachable_since IS NULL)`,
     [cluster, seen.dialect ?? null, seen.sessionAffinity],
   )
   if (rowCount === 0) return

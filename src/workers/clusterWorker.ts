@@ -1,5 +1,5 @@
 import { readCapabilities } from '../clusters/capabilities.ts'
-import type { Cluster } from '../clusters/cluster.ts'
+import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { recordCapabilities, recordReachability } from '../domain/clusters.ts'
 import type { Lease } from '../domain/placements/leases.ts'
@@ -26,6 +26,11 @@ const BATCH = 256
 const PATIENCE = 3_000
 /** What couldn't be recorded is tried again after this time (ms). */
 const AGAIN = 1_000
+/**
+ * That there is no NetworkRule is believed when a reading this much later (ms) agrees: for about a second
+ * after an API server's start it doesn't serve what it has (measured on 1.36.3).
+ */
+const AGREEING = 4_000
 
 /** All that the owner of one cluster does there, for as long as it has the lease. */
 export class ClusterWorker {
@@ -46,6 +51,14 @@ export class ClusterWorker {
   #ready = false
   #closed = false
   #failing: NodeJS.Timeout | undefined
+  /** The watch of rules fails, or calls have no answer. */
+  #watchFails = false
+  #callsFail = false
+  /** The schema was read, and is believed. */
+  #schemaKnown = false
+  /** Since when (ms) there seems to be no NetworkRule. */
+  #missingSince: number | undefined
+  #readingAgain = false
   #unreachable: boolean | undefined
   #looking: Promise<void> | undefined
   #reading: Promise<void> | undefined
@@ -100,7 +113,7 @@ export class ClusterWorker {
       roomFreed: () => places.roomFreed(),
       attachmentsFailing: (error) => this.#inventory.attachmentsFailing(error),
       acceptRelist: (known, vanished) => this.#inventory.acceptRelist(known, vanished),
-      failing: (error) => this.#failed(error),
+      failing: (error) => this.#watchFailed(error),
     })
     const places = new Places({ standing: this.#view, limit: this.#limits.vipRows, touch })
     const owner = { cluster: clusterId, epoch: lease.epoch }
@@ -110,8 +123,11 @@ export class ClusterWorker {
       view: this.#view,
       places,
       owner,
-      capabilities: () => this.#capabilities,
+      // Before all is known nothing can be told but that there is no data plane.
+      capabilities: () =>
+        this.#ready ? this.#capabilities : { ...this.#capabilities, dialect: undefined },
       schemaChanged: () => this.#readCapabilities(),
+      unanswered: (error) => this.#callFailed(error),
       lookAgain: (id, after) => this.#appoint(id, after),
       teardownPatience: this.#limits.teardownPatience,
       leaseLost: options.leaseLost,
@@ -180,13 +196,15 @@ export class ClusterWorker {
   }
 
   async #begin(): Promise<void> {
-    try {
-      await Promise.all([this.#view.synced(), this.#inventory.synced()])
-    } catch {
+    const known = Promise.all([this.#view.synced(), this.#inventory.synced()])
+    const begun = known.then(
+      () => true,
       // Closed before all was known: somebody else goes on.
-      return
-    }
-    await this.#untilDone('read the schema', () => this.#readCapabilities())
+      () => false,
+    )
+    await this.#untilDone('read the schema', () => this.#demandSchema())
+    if (this.#capabilities.dialect === undefined) void this.#tellMissing()
+    if (!(await begun)) return
     await this.#untilDone('compare the inventory', () => this.#inventory.begin())
     // Before anything is written: what has an unknown owner holds its addresses from here on.
     await this.#untilDone('sweep', () => this.#sweepOnce())
@@ -199,6 +217,15 @@ export class ClusterWorker {
     await this.#lookAtAll()
     this.look()
     this.#log.info({}, 'the cluster is served')
+  }
+
+  /** Without a data plane there is nothing to follow: all that is placed here says so, and waits for one. */
+  async #tellMissing(): Promise<void> {
+    if (this.#unreachable === undefined) void this.#recordReachability(undefined)
+    while (!this.#ready && !this.#closed && this.#capabilities.dialect === undefined) {
+      await this.#lookAtAll()
+      await this.#pause(AGREEING)
+    }
   }
 
   /** Everything that is placed here or left here: some of it may have changed while nobody looked. */
@@ -252,19 +279,90 @@ export class ClusterWorker {
     return this.#reading
   }
 
+  async #demandSchema(): Promise<void> {
+    await this.#readCapabilities()
+    if (!this.#schemaKnown) throw new Unreachable('the cluster serves no NetworkRule, or not yet')
+  }
+
   async #readSchema(): Promise<void> {
-    const seen = await readCapabilities(this.#cluster)
+    const seen = await readCapabilities(this.#cluster).catch((error: unknown) => {
+      if (error instanceof Unreachable) this.#callFailed(error)
+      throw error
+    })
+    if (this.#callsFail) this.#failed({ calls: undefined })
+    if (seen.dialect === undefined) this.#readAgain()
+    if (!this.#believes(seen.dialect)) return
     const { dialect, sessionAffinity } = this.#capabilities
-    if (seen.dialect !== dialect || seen.sessionAffinity !== sessionAffinity)
-      await recordCapabilities(this.#store, this.lease.cluster, seen)
+    const same = seen.dialect === dialect && seen.sessionAffinity === sessionAffinity
+    if (!this.#schemaKnown || !same) await recordCapabilities(this.#store, this.lease.cluster, seen)
+    this.#schemaKnown = true
     this.#capabilities = { ...this.#capabilities, ...seen }
   }
 
-  #failed(error: Error | undefined): void {
+  /** A data plane that was there isn't gone because of one look. */
+  #believes(dialect: Capabilities['dialect']): boolean {
+    if (dialect !== undefined || (this.#schemaKnown && this.#capabilities.dialect === undefined)) {
+      this.#missingSince = undefined
+      return true
+    }
+    const now = performance.now()
+    this.#missingSince ??= now
+    return now - this.#missingSince >= AGREEING
+  }
+
+  #readAgain(): void {
+    if (this.#readingAgain) return
+    this.#readingAgain = true
+    this.#later(AGREEING, () => {
+      this.#readingAgain = false
+      return this.#readCapabilities()
+    })
+  }
+
+  #watchFailed(error: Error | undefined): void {
+    // A cluster that says that it has no such kind answers.
+    const missing = error instanceof ApiFailure && error.code === 404
+    const unknown = missing || this.#capabilities.dialect === undefined
+    if (this.#ready && unknown) void this.#lookForSchema()
+    this.#failed({ watch: missing ? undefined : error })
+  }
+
+  async #lookForSchema(): Promise<void> {
+    try {
+      await this.#readCapabilities()
+    } catch (error) {
+      // The watch fails again, and looks again.
+      this.#log.warn({ err: error }, 'the schema could not be read')
+    }
+  }
+
+  /** From then on the cluster is asked until it answers: a watch may be silent for minutes. */
+  #callFailed(error: Unreachable): void {
+    if (this.#closed || this.#callsFail) return
+    this.#failed({ calls: error })
+    const ask = async () => {
+      if (!this.#callsFail) return
+      try {
+        await this.#readCapabilities()
+      } catch {
+        this.#later(AGAIN * (0.5 + Math.random()), ask)
+      }
+    }
+    this.#later(AGAIN * Math.random(), ask)
+  }
+
+  #failed(told: { watch?: Error | undefined; calls?: Error | undefined }): void {
+    if ('watch' in told) this.#watchFails = told.watch !== undefined
+    if ('calls' in told) this.#callsFail = told.calls !== undefined
+    const error = told.watch ?? told.calls
     if (error === undefined) {
+      if (this.#watchFails || this.#callsFail) return
       clearTimeout(this.#failing)
       this.#failing = undefined
-      if (this.#unreachable !== false) void this.#recordReachability(undefined)
+      if (this.#unreachable === false) return
+      void this.#recordReachability(undefined)
+      // What was put off meanwhile needn't wait any more.
+      if (this.#ready) void this.#lookAtAll()
     } else if (this.#unreachable !== true) {
       // Counted from the first failure.
       this.#failing ??= setTimeout(() => void this.#recordReachability(error.message), PATIENCE)
@@ -286,18 +384,23 @@ export class ClusterWorker {
         return await work()
       } catch (error) {
         this.#log.warn({ err: error }, `could not ${what}; it is tried again`)
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(
-            () => {
-              this.#timers.delete(timer)
-              resolve()
-            },
-            AGAIN * (0.5 + Math.random()),
-          )
-          this.#timers.add(timer)
-        })
+        await this.#pause(AGAIN)
       }
     }
+  }
+
+  /** Give or take half of it. */
+  #pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(
+        () => {
+          this.#timers.delete(timer)
+          resolve()
+        },
+        milliseconds * (0.5 + Math.random()),
+      )
+      this.#timers.add(timer)
+    })
   }
 
   #every(milliseconds: number, work: () => Promise<void>): void {

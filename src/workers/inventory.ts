@@ -237,7 +237,8 @@ export class Inventory {
 
   /** Records how much what is known of the cluster is worth, where that changed. */
   #tell(): void {
-    if (!this.#ready || this.#closed) return
+    // Before all is known there is nothing to say but that it can't be read.
+    if (this.#closed || !(this.#ready || this.#failing.size > 0)) return
     const held =
       this.#vanishing.held + Object.values(this.#brakes).reduce((sum, { held }) => sum + held, 0)
     const [failing] = this.#failing

@@ -50,6 +50,8 @@ type Surroundings = {
   capabilities: () => Capabilities
   /** A write didn't fit the cluster's schema, as far as it was known. */
   schemaChanged: () => Promise<void>
+  /** A call had no answer. */
+  unanswered: (error: Unreachable) => void
   /** Has a load balancer looked at again after a while (ms). */
   lookAgain: (loadBalancer: string, after: number) => void
   /** How long (ms) what was removed may wait for the data plane before it counts as stuck. */
@@ -105,6 +107,7 @@ export class Reconciler {
     } catch (error) {
       observer.reconciled(name, 'failed', seconds())
       if (error instanceof LeaseLost) return this.#with.leaseLost()
+      if (error instanceof Unreachable) this.#with.unanswered(error)
       log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
       await this.#postpone(loadBalancer, asked, error)
     }

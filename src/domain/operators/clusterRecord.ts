@@ -113,8 +113,11 @@ function reachable(stored: StoredCluster): StatusCondition {
     })
   }
   if (owner === null) return condition(type, noted('UNKNOWN', 'NoWorker', leaseUntil ?? createdAt))
-  if (stored.dialect === null && stored.inventory === null && stored.sweep === null) {
-    return condition(type, noted('UNKNOWN', 'Progressing', createdAt))
+  if (stored.dialect === null) {
+    // A worker that found none tells since when.
+    return reachableSince === null
+      ? condition(type, noted('UNKNOWN', 'Progressing', createdAt))
+      : condition(type, noted('FALSE', 'SchemaMissing', reachableSince))
   }
   return condition(type, noted('TRUE', 'ClusterAnswers', reachableSince ?? createdAt))
 }

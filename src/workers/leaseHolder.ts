@@ -26,12 +26,18 @@ type Parts<T> = {
   store: Store
   owner: string
   log: Logger
-  /** `signal`: from then on nothing may be written. */
-  begin(lease: Lease, instance: string, signal: AbortSignal): T
+  /** `signal`: from then on nothing may be written. `mayWrite`: to be asked before each write. */
+  begin(lease: Lease, instance: string, signal: AbortSignal, mayWrite: () => boolean): T
   ended(worker: T): Promise<void>
   observer?: Pick<Observer, 'renewed' | 'renewalFailed'>
 }
-type Held<T> = { worker: T; writing: AbortController; expiry: NodeJS.Timeout | undefined }
+type Held<T> = {
+  worker: T
+  writing: AbortController
+  /** When the lease could be over (ms), of the clock that goes on while a process is paused. */
+  term: { until: number }
+  expiry: NodeJS.Timeout | undefined
+}
 
 /**
  * Holds leases of clusters for one process, and has each served by one worker while it lasts. What the
@@ -124,19 +130,22 @@ export class LeaseHolder<T extends Served> {
     const { cluster } = lease
     // One that is still ending is taken up by the next renewal.
     if (this.#ending.has(lease.name) || this.#instance === undefined) return
+    // Counted from before it was asked for: the store may have counted from then.
+    const until = begun + LEASE_SECONDS * 1000 - MARGIN
     let held = this.#held.get(cluster)
     if (held === undefined) {
       const writing = new AbortController()
-      const worker = this.#with.begin(lease, this.#instance, writing.signal)
-      held = { worker, writing, expiry: undefined }
+      const term = { until }
+      const mayWrite = () => !writing.signal.aborted && performance.now() < term.until
+      const worker = this.#with.begin(lease, this.#instance, writing.signal, mayWrite)
+      held = { worker, writing, term, expiry: undefined }
       this.#held.set(cluster, held)
     } else {
       held.worker.renewed(lease)
     }
     clearTimeout(held.expiry)
-    // Counted from before it was asked for: the store may have counted from then.
-    const left = begun + LEASE_SECONDS * 1000 - MARGIN - performance.now()
-    held.expiry = setTimeout(() => void this.stop(cluster), left)
+    held.term.until = until
+    held.expiry = setTimeout(() => void this.stop(cluster), until - performance.now())
   }
 
   async #end(worker: T): Promise<void> {

@@ -6,6 +6,7 @@ import { advanceDraining, healPlacements } from '../domain/placements/derive.ts'
 import { forgetReachability } from '../domain/reachability/refold.ts'
 import { removeOld } from '../domain/retention.ts'
 import { ClusterWorker } from './clusterWorker.ts'
+import { fenced } from './fence.ts'
 import { LeaseHolder } from './leaseHolder.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
@@ -63,10 +64,10 @@ export function startWorkers(options: {
     store,
     owner,
     log,
-    begin: (lease, instance, signal) =>
+    begin: (lease, instance, signal, mayWrite) =>
       new ClusterWorker({
         store,
-        cluster: fleet.get(lease),
+        cluster: fenced(fleet.get(lease), mayWrite),
         lease,
         instance,
         prober,

@@ -7,16 +7,19 @@ import {
   type Resource,
 } from '../../src/rules/objects.ts'
 
+/** Whatever API server it has. */
+type Reached = Pick<RunningCluster, 'cluster'>
+
 /** Given up after this time (ms). */
 const PATIENCE = 10_000
 
 /** All rules in a cluster now. */
-export const rulesIn = (running: RunningCluster): Promise<NetworkRule[]> =>
+export const rulesIn = (running: Reached): Promise<NetworkRule[]> =>
   running.cluster.list<NetworkRule>(NETWORK_RULES, { namespace: DATA_PLANE_NAMESPACE })
 
 /** Follows a cluster's objects until what they are satisfies, and answers them. */
 export async function objectsUntil<T extends KubeObject>(
-  running: RunningCluster,
+  running: Reached,
   resource: Resource,
   satisfied: (objects: T[]) => boolean,
   selection: { namespace?: string } = { namespace: DATA_PLANE_NAMESPACE },
@@ -46,6 +49,6 @@ export async function objectsUntil<T extends KubeObject>(
 
 /** Follows a cluster's rules until they satisfy, and answers them. */
 export const rulesUntil = (
-  running: RunningCluster,
+  running: Reached,
   satisfied: (rules: NetworkRule[]) => boolean,
 ): Promise<NetworkRule[]> => objectsUntil<NetworkRule>(running, NETWORK_RULES, satisfied)

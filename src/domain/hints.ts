@@ -48,6 +48,8 @@ async function listen(store: Store, signal: AbortSignal, listener: () => void): 
         connection.on('error', resolve)
         connection.on('end', () => resolve(undefined))
         signal.addEventListener('abort', () => resolve(undefined), { once: true })
+        // It may have come while the connection was waited for.
+        if (signal.aborted) resolve(undefined)
       })
       connection.on('notification', listener)
       await connection.query(`LISTEN ${CHANNEL}`)

@@ -1,10 +1,11 @@
 import { readCapabilities } from '../clusters/capabilities.ts'
 import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
-import { recordCapabilities, recordReachability } from '../domain/clusters.ts'
+import { recordCapabilities } from '../domain/clusters.ts'
 import type { Lease } from '../domain/placements/leases.ts'
 import { readDue, readPlaced } from '../domain/placements/wanted.ts'
 import type { Capabilities } from '../rules/wanted.ts'
+import { Chores } from './chores.ts'
 import { ClusterView } from './clusterView.ts'
 import { DirtyQueue } from './dirtyQueue.ts'
 import { Inventory } from './inventory.ts'
@@ -15,6 +16,7 @@ import { Places } from './places.ts'
 import type { Prober } from './probe/prober.ts'
 import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
+import { Reachability } from './reachability.ts'
 import { Reconciler, UNSURE } from './reconciler.ts'
 import { Sweep } from './sweep.ts'
 
@@ -22,8 +24,6 @@ import { Sweep } from './sweep.ts'
 const CONCURRENCY = 16
 /** How many due placements are taken up at a time. */
 const BATCH = 256
-/** A cluster counts as unreachable when it hasn't answered for this long (ms): one reset is no news. */
-const PATIENCE = 3_000
 /** What couldn't be recorded is tried again after this time (ms). */
 const AGAIN = 1_000
 /**
@@ -44,22 +44,16 @@ export class ClusterWorker {
   readonly #probing: Probing
   readonly #limits: Limits
   readonly #sweep: Sweep
-  /** By load balancer: when it is looked at again without anything having happened. */
-  readonly #appointments = new Map<string, NodeJS.Timeout>()
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #chores: Chores
+  readonly #reach: Reachability
   #capabilities: Capabilities
   #ready = false
   #closed = false
-  #failing: NodeJS.Timeout | undefined
-  /** The watch of rules fails, or calls have no answer. */
-  #watchFails = false
-  #callsFail = false
   /** The schema was read, and is believed. */
   #schemaKnown = false
   /** Since when (ms) there seems to be no NetworkRule. */
   #missingSince: number | undefined
   #readingAgain = false
-  #unreachable: boolean | undefined
   #looking: Promise<void> | undefined
   #reading: Promise<void> | undefined
   #lookAgain = false
@@ -92,6 +86,16 @@ export class ClusterWorker {
       servesIPv4: lease.servesIPv4,
     }
     const clusterId = lease.cluster
+    this.#chores = new Chores(log)
+    this.#reach = new Reachability({
+      store,
+      cluster: clusterId,
+      chores: this.#chores,
+      // What was put off meanwhile needn't wait any more.
+      back: () => {
+        if (this.#ready) void this.#lookAtAll()
+      },
+    })
     this.#inventory = new Inventory({
       store,
       cluster,
@@ -128,7 +132,8 @@ export class ClusterWorker {
         this.#ready ? this.#capabilities : { ...this.#capabilities, dialect: undefined },
       schemaChanged: () => this.#readCapabilities(),
       unanswered: (error) => this.#callFailed(error),
-      lookAgain: (id, after) => this.#appoint(id, after),
+      // Each look says anew when the next one should be.
+      lookAgain: (id, after) => this.#chores.appoint(id, after, () => this.#queue.add(id)),
       teardownPatience: this.#limits.teardownPatience,
       leaseLost: options.leaseLost,
       signal: options.signal,
@@ -176,7 +181,7 @@ export class ClusterWorker {
   renewed(lease: Lease): void {
     this.#probing.hasProber = lease.hasProber
     if (lease.inventoryAccepted) void this.#inventory.accept()
-    if (lease.sweepAllowed && this.#ready) this.#later(0, () => this.#sweepOnce())
+    if (lease.sweepAllowed && this.#ready) this.#chores.later(0, () => this.#sweepOnce())
     if (lease.servesIPv4 === this.#capabilities.servesIPv4) return
     this.#capabilities = { ...this.#capabilities, servesIPv4: lease.servesIPv4 }
     if (this.#ready) void this.#lookAtAll()
@@ -184,8 +189,8 @@ export class ClusterWorker {
 
   async close(): Promise<void> {
     this.#closed = true
-    clearTimeout(this.#failing)
-    for (const timer of [...this.#timers, ...this.#appointments.values()]) clearTimeout(timer)
+    this.#chores.close()
+    this.#reach.close()
     await Promise.all([
       this.#view.close(),
       this.#inventory.close(),
@@ -202,18 +207,17 @@ export class ClusterWorker {
       // Closed before all was known: somebody else goes on.
       () => false,
     )
-    await this.#untilDone('read the schema', () => this.#demandSchema())
+    await this.#chores.untilDone('read the schema', () => this.#demandSchema())
     if (this.#capabilities.dialect === undefined) void this.#tellMissing()
     if (!(await begun)) return
-    await this.#untilDone('compare the inventory', () => this.#inventory.begin())
+    await this.#chores.untilDone('compare the inventory', () => this.#inventory.begin())
     // Before anything is written: what has an unknown owner holds its addresses from here on.
-    await this.#untilDone('sweep', () => this.#sweepOnce())
+    await this.#chores.untilDone('sweep', () => this.#sweepOnce())
     if (this.#closed) return
     this.#ready = true
-    // It answers: an owner before may have left it said that it doesn't.
-    if (this.#unreachable === undefined) void this.#recordReachability(undefined)
-    this.#every(this.#limits.rereadSchema, () => this.#readCapabilities())
-    this.#every(this.#limits.sweep, () => this.#sweepOnce())
+    this.#reach.begun()
+    this.#chores.every(this.#limits.rereadSchema, () => this.#readCapabilities())
+    this.#chores.every(this.#limits.sweep, () => this.#sweepOnce())
     await this.#lookAtAll()
     this.look()
     this.#log.info({}, 'the cluster is served')
@@ -221,16 +225,16 @@ export class ClusterWorker {
 
   /** Without a data plane there is nothing to follow: all that is placed here says so, and waits for one. */
   async #tellMissing(): Promise<void> {
-    if (this.#unreachable === undefined) void this.#recordReachability(undefined)
+    this.#reach.begun()
     while (!this.#ready && !this.#closed && this.#capabilities.dialect === undefined) {
       await this.#lookAtAll()
-      await this.#pause(AGREEING)
+      await this.#chores.pause(AGREEING)
     }
   }
 
   /** Everything that is placed here or left here: some of it may have changed while nobody looked. */
   async #lookAtAll(): Promise<void> {
-    await this.#untilDone('read what is placed', async () => {
+    await this.#chores.untilDone('read what is placed', async () => {
       const placed = await readPlaced(this.#store, this.lease.cluster)
       for (const id of new Set([...placed, ...this.#view.withTraces()])) this.#queue.add(id)
     })
@@ -252,23 +256,12 @@ export class ClusterWorker {
     this.#sweeping ??= this.#sweep
       .run()
       .then((unfinished) => {
-        if (unfinished) this.#later(AGAIN, () => this.#sweepOnce())
+        if (unfinished) this.#chores.later(AGAIN, () => this.#sweepOnce())
       })
       .finally(() => {
         this.#sweeping = undefined
       })
     return this.#sweeping
-  }
-
-  /** Each look says anew when the next one should be. */
-  #appoint(id: string, after: number): void {
-    if (this.#closed) return
-    clearTimeout(this.#appointments.get(id))
-    const timer = setTimeout(() => {
-      this.#appointments.delete(id)
-      this.#queue.add(id)
-    }, after)
-    this.#appointments.set(id, timer)
   }
 
   /** One reading serves all who ask for it meanwhile. */
@@ -289,7 +282,7 @@ export class ClusterWorker {
       if (error instanceof Unreachable) this.#callFailed(error)
       throw error
     })
-    if (this.#callsFail) this.#failed({ calls: undefined })
+    if (this.#reach.callsFail) this.#reach.calls(undefined)
     if (seen.dialect === undefined) this.#readAgain()
     if (!this.#believes(seen.dialect)) return
     const { dialect, sessionAffinity } = this.#capabilities
@@ -313,7 +306,7 @@ export class ClusterWorker {
   #readAgain(): void {
     if (this.#readingAgain) return
     this.#readingAgain = true
-    this.#later(AGREEING, () => {
+    this.#chores.later(AGREEING, () => {
       this.#readingAgain = false
       return this.#readCapabilities()
     })
@@ -324,7 +317,7 @@ export class ClusterWorker {
     const missing = error instanceof ApiFailure && error.code === 404
     const unknown = missing || this.#capabilities.dialect === undefined
     if (this.#ready && unknown) void this.#lookForSchema()
-    this.#failed({ watch: missing ? undefined : error })
+    this.#reach.watch(missing ? undefined : error)
   }
 
   async #lookForSchema(): Promise<void> {
@@ -338,91 +331,16 @@ export class ClusterWorker {
 
   /** From then on the cluster is asked until it answers: a watch may be silent for minutes. */
   #callFailed(error: Unreachable): void {
-    if (this.#closed || this.#callsFail) return
-    this.#failed({ calls: error })
+    if (this.#closed || this.#reach.callsFail) return
+    this.#reach.calls(error)
     const ask = async () => {
-      if (!this.#callsFail) return
+      if (!this.#reach.callsFail) return
       try {
         await this.#readCapabilities()
       } catch {
-        this.#later(AGAIN * (0.5 + Math.random()), ask)
+        this.#chores.later(AGAIN * (0.5 + Math.random()), ask)
       }
     }
-    this.#later(AGAIN * Math.random(), ask)
-  }
-
-  #failed(told: { watch?: Error | undefined; calls?: Error | undefined }): void {
-    if ('watch' in told) this.#watchFails = told.watch !== undefined
-    if ('calls' in told) this.#callsFail = told.calls !== undefined
-    const error = told.watch ?? told.calls
-    if (error === undefined) {
-      if (this.#watchFails || this.#callsFail) return
-      clearTimeout(this.#failing)
-      this.#failing = undefined
-      if (this.#unreachable === false) return
-      void this.#recordReachability(undefined)
-      // What was put off meanwhile needn't wait any more.
-      if (this.#ready) void this.#lookAtAll()
-    } else if (this.#unreachable !== true) {
-      // Counted from the first failure.
-      this.#failing ??= setTimeout(() => void this.#recordReachability(error.message), PATIENCE)
-    }
-  }
-
-  async #recordReachability(failure: string | undefined): Promise<void> {
-    this.#unreachable = failure !== undefined
-    await this.#untilDone('record whether the cluster answers', async () => {
-      if (this.#unreachable !== (failure !== undefined)) return
-      await recordReachability(this.#store, this.lease.cluster, failure)
-    })
-  }
-
-  /** Does something until it succeeds or the worker is closed. */
-  async #untilDone(what: string, work: () => Promise<void>): Promise<void> {
-    while (!this.#closed) {
-      try {
-        return await work()
-      } catch (error) {
-        this.#log.warn({ err: error }, `could not ${what}; it is tried again`)
-        await this.#pause(AGAIN)
-      }
-    }
-  }
-
-  /** Give or take half of it. */
-  #pause(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(
-        () => {
-          this.#timers.delete(timer)
-          resolve()
-        },
-        milliseconds * (0.5 + Math.random()),
-      )
-      this.#timers.add(timer)
-    })
-  }
-
-  #every(milliseconds: number, work: () => Promise<void>): void {
-    this.#later(milliseconds, async () => {
-      try {
-        await work()
-      } finally {
-        this.#every(milliseconds, work)
-      }
-    })
-  }
-
-  #later(milliseconds: number, work: () => Promise<void>): void {
-    if (this.#closed) return
-    const timer = setTimeout(async () => {
-      this.#timers.delete(timer)
-      try {
-        await work()
-      } catch (error) {
-        this.#log.warn({ err: error }, 'a look at the cluster failed')
-      }
-    }, milliseconds)
-    this.#timers.add(timer)
+    this.#chores.later(AGAIN * Math.random(), ask)
   }
 }

@@ -6,6 +6,8 @@ CREATE TABLE "store" (
   "instance" UUID NOT NULL DEFAULT gen_random_uuid(),
   "log_epoch" UUID NOT NULL DEFAULT gen_random_uuid(),
   "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  -- Events of this transaction and of older ones are no longer all there.
+  "removed_up_to" XID8,
   CONSTRAINT "store_pkey" PRIMARY KEY ("id"),
   CONSTRAINT "store_is_one_row" CHECK ("id" = 1)
 );
@@ -45,6 +47,18 @@ CREATE TABLE "cluster" (
   "lease_epoch" BIGINT NOT NULL DEFAULT 0,
   "lease_until" TIMESTAMPTZ(3),
   "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  -- An operator said that what vanished from the cluster's inventory is to be believed.
+  "inventory_accepted" BOOLEAN NOT NULL DEFAULT false,
+  -- Backends that were added later than this are not taken while the cluster isn't ACTIVE.
+  "cordoned_since" TIMESTAMPTZ(3),
+  "forgotten_at" TIMESTAMPTZ(3),
+  "reachable_since" TIMESTAMPTZ(3),
+  -- An operator let the sweep take what has no owner; the sweep that did so takes it back.
+  "sweep_allowed_at" TIMESTAMPTZ(3),
+  -- Conditions as the cluster's worker finds them: {status, reason, message, since}.
+  "sweep" JSONB,
+  "inventory" JSONB,
+  "gateways" INTEGER,
   CONSTRAINT "cluster_pkey" PRIMARY KEY ("id"),
   CONSTRAINT "cluster_mode_known" CHECK ("mode" IN ('ACTIVE', 'CORDONED', 'DRAINED')),
   CONSTRAINT "cluster_dialect_known" CHECK ("dialect" IN ('backends', 'selector'))
@@ -95,6 +109,9 @@ CREATE TABLE "address_pool" (
   "blocks" BIGINT NOT NULL,
   "unusable" INT8MULTIRANGE NOT NULL DEFAULT '{}',
   "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  "geometry" INTEGER NOT NULL DEFAULT 1,
+  -- Numbers of blocks that were handed out before the prefix began elsewhere: their rows are there.
+  "handed" INT8MULTIRANGE NOT NULL DEFAULT '{}',
   CONSTRAINT "address_pool_pkey" PRIMARY KEY ("id"),
   CONSTRAINT "address_pool_family_known" CHECK ("family" IN ('IPV4', 'IPV6')),
   CONSTRAINT "address_pool_state_known" CHECK ("state" IN ('ACTIVE', 'DISABLED')),
@@ -109,6 +126,7 @@ CREATE TABLE "address_pool_counter" (
   "pool_id" UUID NOT NULL,
   "stripe" INTEGER NOT NULL,
   "next" BIGINT NOT NULL,
+  "geometry" INTEGER NOT NULL DEFAULT 1,
   CONSTRAINT "address_pool_counter_pkey" PRIMARY KEY ("pool_id", "stripe")
 );
 
@@ -165,7 +183,7 @@ CREATE TABLE "backend" (
   "name" TEXT,
   "admin_state" TEXT NOT NULL DEFAULT 'ENABLED',
   "health_state" TEXT NOT NULL DEFAULT 'UNKNOWN',
-  "health_reason" TEXT NOT NULL DEFAULT 'NotYetProbed',
+  "health_reason" TEXT NOT NULL DEFAULT 'NotProbedYet',
   "health_message" TEXT NOT NULL DEFAULT '',
   "health_since" TIMESTAMPTZ(3) NOT NULL,
   "created_at" TIMESTAMPTZ(3) NOT NULL,
@@ -237,6 +255,10 @@ CREATE TABLE "placement" (
   "settled_generation" INTEGER NOT NULL DEFAULT 0,
   "report" JSONB,
   "reported_at" TIMESTAMPTZ(3),
+  -- Since when it is behind: kept by the trigger, since due moves with every failure.
+  "due_since" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  -- Who asked, for traces: the W3C traceparent of the change that made a placement due, where that is traced.
+  "trace" TEXT,
   CONSTRAINT "placement_pkey" PRIMARY KEY ("load_balancer_id", "cluster_id")
 );
 CREATE INDEX "placement_due" ON "placement" ("cluster_id", "due") WHERE "due" IS NOT NULL;
@@ -307,6 +329,38 @@ CREATE TABLE "quota" (
   CONSTRAINT "quota_pkey" PRIMARY KEY ("project", "resource", "region_id")
 );
 
+-- What each cluster says of VPCs: a VPC is a project's only where all that show it say so.
+CREATE TABLE "vpc_sighting" (
+  "cluster_id" UUID NOT NULL,
+  "namespace" TEXT NOT NULL,
+  "name" TEXT NOT NULL,
+  "ref" TEXT NOT NULL,
+  "project" TEXT,
+  CONSTRAINT "vpc_sighting_pkey" PRIMARY KEY ("cluster_id", "namespace", "name")
+);
+CREATE INDEX "vpc_sighting_ref_idx" ON "vpc_sighting" ("ref");
+CREATE INDEX "ipv6_block_pool_id_idx" ON "ipv6_block" ("pool_id");
+
+-- The last that each vantage point outside told of an address and port.
+CREATE TABLE "reachability" (
+  "vantage" TEXT NOT NULL,
+  "address" INET NOT NULL,
+  "port" INTEGER NOT NULL,
+  "reachable" BOOLEAN NOT NULL,
+  "message" TEXT,
+  "at" TIMESTAMPTZ(3) NOT NULL,
+  CONSTRAINT "reachability_pkey" PRIMARY KEY ("vantage", "address", "port")
+);
+CREATE INDEX "reachability_address_port_idx" ON "reachability" ("address", "port");
+CREATE INDEX "hold_cluster_id_idx" ON "hold" ("cluster_id") WHERE "gone_at" IS NULL;
+
+-- Worker processes that live, so that each can tell its share of the clusters.
+CREATE TABLE "worker" (
+  "name" TEXT NOT NULL,
+  "seen_at" TIMESTAMPTZ(3) NOT NULL,
+  CONSTRAINT "worker_pkey" PRIMARY KEY ("name")
+);
+
 ALTER TABLE "cluster" ADD CONSTRAINT "cluster_region_id_fkey" FOREIGN KEY ("region_id") REFERENCES "region" ("id") ON DELETE RESTRICT ON UPDATE CASCADE;
 ALTER TABLE "endpoint" ADD CONSTRAINT "endpoint_cluster_id_fkey" FOREIGN KEY ("cluster_id") REFERENCES "cluster" ("id") ON DELETE CASCADE ON UPDATE CASCADE;
 ALTER TABLE "address_pool" ADD CONSTRAINT "address_pool_region_id_fkey" FOREIGN KEY ("region_id") REFERENCES "region" ("id") ON DELETE RESTRICT ON UPDATE CASCADE;
@@ -315,3 +369,4 @@ ALTER TABLE "ipv4_address" ADD CONSTRAINT "ipv4_address_pool_id_fkey" FOREIGN KE
 ALTER TABLE "backend" ADD CONSTRAINT "backend_load_balancer_id_fkey" FOREIGN KEY ("load_balancer_id") REFERENCES "load_balancer" ("id") ON DELETE CASCADE ON UPDATE CASCADE;
 ALTER TABLE "placement" ADD CONSTRAINT "placement_load_balancer_id_fkey" FOREIGN KEY ("load_balancer_id") REFERENCES "load_balancer" ("id") ON DELETE CASCADE ON UPDATE CASCADE;
 ALTER TABLE "ipv4_reservation" ADD CONSTRAINT "ipv4_reservation_load_balancer_id_fkey" FOREIGN KEY ("load_balancer_id") REFERENCES "load_balancer" ("id") ON DELETE RESTRICT ON UPDATE CASCADE;
+ALTER TABLE "vpc_sighting" ADD CONSTRAINT "vpc_sighting_cluster_id_fkey" FOREIGN KEY ("cluster_id") REFERENCES "cluster" ("id") ON DELETE CASCADE ON UPDATE CASCADE;

@@ -33,10 +33,17 @@ END $$;
 -- Takes the next IPv6 block of the region for a load balancer; NULL when every pool is exhausted.
 -- The VIP is the first usable address of the block: the address itself, or in a subnet the one
 -- behind the subnet-router anycast address (RFC 4291, 2.6.1).
+-- A plan names the address that a create would take next, and may be made on another connection than
+-- the create that follows. So counters take turns: the one that has handed out least is next, and those
+-- that others hold are passed by. A block whose VIP a cluster may still carry (as after a restored
+-- backup, when the counters are behind the clusters) is put by for later; a pool that was changed while
+-- its counter was waited for is read again.
 CREATE FUNCTION allocate_ipv6_block(region uuid, load_balancer uuid) RETURNS inet
 LANGUAGE plpgsql AS $$
 DECLARE
   pool record;
+  pool_id_now uuid;
+  counted_in integer;
   stripe_now integer;
   taken bigint;
   barred int8range;
@@ -44,24 +51,39 @@ DECLARE
   block cidr;
   address inet;
 BEGIN
-  FOR pool IN
-    SELECT id, prefix, allocation_prefix_length AS length, blocks, unusable FROM address_pool
+  FOR pool_id_now IN
+    SELECT id FROM address_pool
     WHERE region_id = region AND family = 'IPV6' AND state = 'ACTIVE' ORDER BY created_at, id
   LOOP
-    stripe_now := pg_backend_pid() % 16;
-    -- Bounded: each round either hands out a block, jumps over an excluded range or ends a stripe.
+    SELECT id, prefix, allocation_prefix_length AS length, blocks, unusable + handed AS barred, geometry INTO pool
+    FROM address_pool WHERE id = pool_id_now;
+    -- Bounded: each round either hands out a block, jumps over a barred range or ends a stripe.
     FOR round IN 1..1000 LOOP
       UPDATE address_pool_counter SET next = next + 16
-      WHERE pool_id = pool.id AND stripe = stripe_now AND next < pool.blocks
-      RETURNING next - 16 INTO taken;
+      WHERE pool_id = pool.id AND stripe = (
+        SELECT stripe FROM address_pool_counter WHERE pool_id = pool.id AND next < pool.blocks
+        ORDER BY next LIMIT 1 FOR UPDATE SKIP LOCKED)
+      RETURNING next - 16, stripe, geometry INTO taken, stripe_now, counted_in;
       IF NOT FOUND THEN
-        SELECT stripe INTO stripe_now FROM address_pool_counter
-        WHERE pool_id = pool.id AND next < pool.blocks ORDER BY random() LIMIT 1;
-        EXIT WHEN NOT FOUND;
-        CONTINUE;
+        -- All that have not ended are held by others: wait for one of them.
+        UPDATE address_pool_counter SET next = next + 16
+        WHERE pool_id = pool.id AND next < pool.blocks AND stripe = (
+          SELECT stripe FROM address_pool_counter
+          WHERE pool_id = pool.id AND next < pool.blocks ORDER BY random() LIMIT 1)
+        RETURNING next - 16, stripe, geometry INTO taken, stripe_now, counted_in;
+        IF NOT FOUND THEN
+          PERFORM FROM address_pool_counter WHERE pool_id = pool.id AND next < pool.blocks;
+          EXIT WHEN NOT FOUND;
+          CONTINUE;
+        END IF;
       END IF;
-      IF taken <@ pool.unusable THEN
-        SELECT range INTO barred FROM unnest(pool.unusable) AS range WHERE taken <@ range;
+      IF counted_in <> pool.geometry THEN
+        SELECT id, prefix, allocation_prefix_length AS length, blocks, unusable + handed AS barred, geometry INTO pool
+        FROM address_pool WHERE id = pool_id_now;
+        CONTINUE WHEN taken >= pool.blocks;
+      END IF;
+      IF taken <@ pool.barred THEN
+        SELECT range INTO barred FROM unnest(pool.barred) AS range WHERE taken <@ range;
         -- The first number of this stripe behind the range.
         UPDATE address_pool_counter SET next = greatest(next,
           upper(barred) + (((stripe - upper(barred)) % 16) + 16) % 16)
@@ -71,6 +93,11 @@ BEGIN
       start := block_start(pool.prefix, taken, 128 - pool.length);
       block := set_masklen(start, pool.length)::cidr;
       address := CASE WHEN pool.length >= 127 THEN host(start)::inet ELSE host(start)::inet + 1 END;
+      IF EXISTS (SELECT FROM hold WHERE hold.vip = address AND hold.gone_at IS NULL) THEN
+        INSERT INTO ipv6_block (prefix, vip, pool_id, reusable_at)
+        VALUES (block, address, pool.id, clock_timestamp()) ON CONFLICT DO NOTHING;
+        CONTINUE;
+      END IF;
       INSERT INTO ipv6_block (prefix, vip, pool_id, load_balancer_id)
       VALUES (block, address, pool.id, load_balancer) ON CONFLICT DO NOTHING;
       IF FOUND THEN
@@ -104,8 +131,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Takes the longest-free IPv4 address of the region for a reservation; a project may get its own
--- cooling address back at once. NULL when there is none.
+-- Takes the longest-free IPv4 address of the region for a reservation; a project may get its own cooling
+-- address back at once. None is given that a cluster may still carry. NULL when there is none.
 CREATE FUNCTION allocate_ipv4_address(region uuid, reservation uuid, for_project text) RETURNS inet
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -134,6 +161,7 @@ BEGIN
       JOIN address_pool pool ON pool.id = candidate.pool_id
       WHERE pool.region_id = region AND pool.state = 'ACTIVE'
         AND candidate.reservation_id IS NULL AND candidate.last_project = for_project
+        AND NOT EXISTS (SELECT FROM hold WHERE hold.vip = candidate.address AND hold.gone_at IS NULL)
       ORDER BY candidate.reusable_at LIMIT 1
       FOR UPDATE OF candidate SKIP LOCKED)
     RETURNING address INTO taken;
@@ -151,15 +179,36 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- The clusters of a load balancer's region in which one of its enabled backends lives.
-CREATE FUNCTION clusters_of(load_balancer uuid) RETURNS SETOF uuid
+-- The clusters where a load balancer may be: an enabled backend lives there, and the cluster takes it.
+-- One that isn't ACTIVE keeps what it has: placements, and their backends of before.
+CREATE FUNCTION places_of(load_balancer uuid) RETURNS TABLE (cluster_id uuid, mode text)
 LANGUAGE sql STABLE AS $$
-  SELECT DISTINCT cluster.id
+  SELECT DISTINCT cluster.id, cluster.mode
   FROM load_balancer lb
   JOIN backend ON backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
   JOIN endpoint ON endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
   JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = lb.region_id
-  WHERE lb.id = $1 AND lb.deleting_since IS NULL
+  WHERE lb.id = $1 AND lb.deleting_since IS NULL AND cluster.forgotten_at IS NULL
+    AND (cluster.mode = 'ACTIVE' OR (backend.created_at <= cluster.cordoned_since AND EXISTS (
+      SELECT FROM placement WHERE placement.load_balancer_id = lb.id
+        AND placement.cluster_id = cluster.id AND placement.placed)))
+$$;
+
+-- The clusters where a load balancer should be. One that is to be drained is left once another one serves
+-- what is wanted now; where there is no other, it stays.
+CREATE FUNCTION clusters_of(load_balancer uuid) RETURNS SETOF uuid
+LANGUAGE sql STABLE AS $$
+  SELECT place.cluster_id FROM places_of($1) place
+  WHERE place.mode <> 'DRAINED' OR NOT EXISTS (
+    SELECT FROM places_of($1) other
+    JOIN cluster ON cluster.id = other.cluster_id AND cluster.unreachable_since IS NULL
+    JOIN placement ON placement.load_balancer_id = $1 AND placement.cluster_id = other.cluster_id
+    JOIN load_balancer lb ON lb.id = $1
+    WHERE other.mode <> 'DRAINED' AND placement.placed
+      AND placement.settled_generation >= lb.rules_generation
+      AND (placement.report ->> 'inEffect')::boolean
+      AND EXISTS (SELECT FROM jsonb_each(placement.report -> 'backends') AS seen
+        WHERE (seen.value ->> 'serving')::boolean))
 $$;
 
 -- Derives the placements anew and makes them due. The caller has locked the load balancer's row.
@@ -202,8 +251,9 @@ CREATE FUNCTION append_event(
   VALUES (clock_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 $$;
 
--- Whole load balancers, as the graph shows them: the one read. What a fold needs besides ("knownIn",
--- "placements") comes along where it is asked for, and where no status was folded yet.
+-- Whole load balancers, as the graph shows them: the one read. What a fold needs besides ("knownIn";
+-- "cordonedIn", the clusters that don't take a backend though it lives there; "placements") comes along
+-- where it is asked for, and where no status was folded yet. A forgotten cluster is not told of.
 CREATE FUNCTION load_balancers_json(ids uuid[], for_project text, for_fold boolean) RETURNS TABLE (id uuid, record json)
 LANGUAGE sql STABLE AS $$
   SELECT lb.id, json_build_object(
@@ -225,7 +275,7 @@ LANGUAGE sql STABLE AS $$
           'report', placement.report, 'reportedAt', rfc3339(placement.reported_at),
           'unreachableSince', rfc3339(cluster.unreachable_since)) ORDER BY cluster.name), '[]'::json)
        FROM placement JOIN cluster ON cluster.id = placement.cluster_id
-       WHERE placement.load_balancer_id = lb.id) END)
+       WHERE placement.load_balancer_id = lb.id AND cluster.forgotten_at IS NULL) END)
   FROM load_balancer lb
   JOIN vpc ON vpc.id = lb.vpc_id
   CROSS JOIN LATERAL (
@@ -239,6 +289,9 @@ LANGUAGE sql STABLE AS $$
       FROM ipv4_reservation reservation WHERE reservation.load_balancer_id = lb.id
     ) vip) addresses
   CROSS JOIN LATERAL (
+    SELECT ($3 OR lb.status IS NULL) AND EXISTS (
+      SELECT FROM cluster WHERE cluster.region_id = lb.region_id AND cluster.mode <> 'ACTIVE') AS some) cordons
+  CROSS JOIN LATERAL (
     SELECT json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
       'name', backend.name, 'adminState', backend.admin_state, 'createdAt', rfc3339(backend.created_at),
       'health', json_build_object('state', backend.health_state, 'reason', backend.health_reason,
@@ -249,7 +302,14 @@ LANGUAGE sql STABLE AS $$
       'knownIn', CASE WHEN $3 OR lb.status IS NULL THEN
         (SELECT json_agg(DISTINCT cluster.name) FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
          WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
-           AND cluster.region_id = lb.region_id) END)
+           AND cluster.region_id = lb.region_id AND cluster.forgotten_at IS NULL) END,
+      'cordonedIn', CASE WHEN cordons.some THEN
+        (SELECT json_agg(DISTINCT cluster.name) FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
+         WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
+           AND cluster.region_id = lb.region_id AND cluster.forgotten_at IS NULL AND cluster.mode <> 'ACTIVE'
+           AND (backend.created_at > cluster.cordoned_since OR NOT EXISTS (
+             SELECT FROM placement WHERE placement.load_balancer_id = lb.id
+               AND placement.cluster_id = cluster.id AND placement.placed))) END)
       ORDER BY backend.id) AS list
     FROM backend LEFT JOIN backend_probe probe ON probe.backend_id = backend.id
     WHERE backend.load_balancer_id = lb.id) backends
@@ -446,6 +506,13 @@ LANGUAGE sql STABLE AS $$
     'port', lb.port, 'sessionAffinity', lb.session_affinity, 'generation', lb.generation,
     'rulesGeneration', lb.rules_generation, 'asked', placement.asked, 'placed', placement.placed,
     'applied', placement.applied, 'due', placement.due IS NOT NULL,
+    -- It moves: what is here stays until it is in effect where it goes, for a while at most.
+    'awaitsSuccessor', NOT placement.placed AND lb.deleting_since IS NULL
+      AND placement.due > clock_timestamp() - interval '10 seconds'
+      AND EXISTS (SELECT FROM placement successor JOIN cluster ON cluster.id = successor.cluster_id
+        WHERE successor.load_balancer_id = lb.id AND successor.placed AND cluster.unreachable_since IS NULL)
+      AND NOT EXISTS (SELECT FROM placement successor WHERE successor.load_balancer_id = lb.id
+        AND successor.placed AND successor.settled_generation >= lb.rules_generation),
     'vips', coalesce((
       SELECT json_agg(json_build_object('address', host(vip.address), 'family', vip.family,
         'heldBy', (SELECT hold.load_balancer_id FROM hold WHERE hold.vip = vip.address
@@ -474,6 +541,7 @@ LANGUAGE sql STABLE AS $$
             AND (older.created_at, older.id) < (backend.created_at, backend.id)
           JOIN endpoint there ON there.cluster_id = $1 AND there.vpc_id = rival.vpc_id
             AND there.address = older.address AND there.node = endpoint.node
+            AND (family(older.address) = 6 OR cluster.serves_ipv4)
           WHERE rival.vpc_id = lb.vpc_id AND rival.protocol = lb.protocol AND rival.port = lb.port
             AND rival.region_id = lb.region_id AND rival.id <> lb.id AND rival.deleting_since IS NULL))
         ORDER BY backend.created_at, backend.id)
@@ -481,7 +549,10 @@ LANGUAGE sql STABLE AS $$
       LEFT JOIN LATERAL (
         SELECT node, json_build_object('attachment', json_build_object('namespace', attachment_namespace,
             'name', attachment_name, 'uid', attachment_uid), 'attachmentRef', attachment_ref,
-            'node', node, 'egressKind', egress_kind) AS place
+            'node', node, 'egressKind', egress_kind,
+            'otherAddresses', coalesce((SELECT json_agg(host(other.address) ORDER BY other.address) FROM endpoint other
+              WHERE other.cluster_id = $1 AND other.attachment_uid = endpoint.attachment_uid
+                AND other.address <> endpoint.address AND family(other.address) = 6), '[]'::json)) AS place
         FROM endpoint WHERE endpoint.cluster_id = $1 AND endpoint.vpc_id = lb.vpc_id
           AND endpoint.address = backend.address
         ORDER BY seen_at, attachment_uid LIMIT 1) endpoint ON true
@@ -489,17 +560,28 @@ LANGUAGE sql STABLE AS $$
   FROM placement
   JOIN load_balancer lb ON lb.id = placement.load_balancer_id
   JOIN vpc ON vpc.id = lb.vpc_id
+  JOIN cluster ON cluster.id = placement.cluster_id
   CROSS JOIN store
   WHERE placement.cluster_id = $1 AND placement.load_balancer_id = ANY ($2)
 $$;
 
 -- Opens holds before the first apply of rules, and answers the VIPs for which it may be done: those
--- that the load balancer owns now and that no other one has an open hold on. The rows of the
--- addresses are locked, so that two load balancers never both find an address free.
-CREATE FUNCTION open_holds(the_cluster uuid, load_balancer uuid, vips inet[], rules text[]) RETURNS SETOF inet
+-- that the load balancer owns now and that no other one has an open hold on. The rows of the addresses
+-- are locked, so that two load balancers never both find an address free. Only for the cluster's
+-- present owner and a load balancer that is to be there: a hold that a former owner opened late would be
+-- closed by nobody.
+CREATE FUNCTION open_holds(the_cluster uuid, epoch bigint, load_balancer uuid, vips inet[], rules text[]) RETURNS SETOF inet
 LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM FROM cluster WHERE id = the_cluster AND lease_epoch = epoch FOR KEY SHARE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = 'LB002', MESSAGE = 'the cluster has another owner';
+  END IF;
   PERFORM FROM ipv4_reservation WHERE address = ANY (vips) ORDER BY id FOR UPDATE;
+  PERFORM FROM placement WHERE load_balancer_id = load_balancer AND cluster_id = the_cluster AND placed FOR SHARE;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
   PERFORM FROM ipv6_block WHERE vip = ANY (vips) ORDER BY vip FOR UPDATE;
   RETURN QUERY
   INSERT INTO hold (cluster_id, vip, load_balancer_id, rule_name)
@@ -530,3 +612,112 @@ LANGUAGE sql STABLE AS $$
     + (SELECT count(*) FROM ipv4_reservation reservation JOIN load_balancer lb ON lb.id = reservation.load_balancer_id
        WHERE lb.vpc_id = $1 AND lb.region_id = $2)
 $$;
+
+-- Health of backends, as the owners of clusters find it by probing.
+
+-- Tells one state of a backend's health from another: what was judged from an older one isn't written.
+CREATE FUNCTION health_mark(state text, reason text, since timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN state || ' ' || reason || ' ' || rfc3339(since);
+
+-- Writes what became of the health of some backends of one load balancer: [{id, known, state, reason,
+-- message}], `known` being the mark that it was judged from. Locks the load balancer first; backends
+-- whose health was changed meanwhile are left alone. One version is counted for each new state among
+-- them (an event each); placements are asked where it may change which backends serve. Answers
+-- {"outcome": "gone" | "lease-lost" | "stale"} with nothing changed, or
+-- {"outcome": "written", version, project, name, generation, moved: […]}.
+CREATE FUNCTION record_health(the_cluster uuid, epoch bigint, the_load_balancer uuid,
+  known_generation integer, changes jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+  lb record;
+  moved jsonb;
+  states integer;
+  serving_changes boolean;
+BEGIN
+  SELECT project, name, generation, version, rules_generation, deleting_since INTO lb
+  FROM load_balancer WHERE id = the_load_balancer FOR NO KEY UPDATE;
+  IF NOT FOUND OR lb.deleting_since IS NOT NULL THEN
+    RETURN jsonb_build_object('outcome', 'gone');
+  END IF;
+  PERFORM FROM cluster WHERE id = the_cluster AND lease_epoch = epoch FOR KEY SHARE;
+  IF NOT FOUND THEN
+    RETURN jsonb_build_object('outcome', 'lease-lost');
+  END IF;
+  -- The port, the health check or the backends were changed since: what was judged may be about another.
+  IF lb.rules_generation <> known_generation THEN
+    RETURN jsonb_build_object('outcome', 'stale');
+  END IF;
+  WITH written AS (
+    UPDATE backend SET health_state = wanted.state, health_reason = wanted.reason,
+      health_message = wanted.message,
+      health_since = CASE WHEN old.health_state = wanted.state THEN old.health_since ELSE clock_timestamp() END
+    FROM jsonb_to_recordset(changes) AS wanted (id uuid, known text, state text, reason text, message text)
+    JOIN backend old ON old.id = wanted.id
+    WHERE backend.id = wanted.id AND old.load_balancer_id = the_load_balancer
+      AND health_mark(old.health_state, old.health_reason, old.health_since) = wanted.known
+    RETURNING backend.id, host(backend.address) AS address, backend.admin_state AS "adminState",
+      old.health_state AS before, old.health_message AS "messageBefore",
+      backend.health_state AS state, backend.health_reason AS reason, backend.health_message AS message,
+      health_mark(backend.health_state, backend.health_reason, backend.health_since) AS mark)
+  SELECT jsonb_agg(to_jsonb(written) ORDER BY id), count(DISTINCT state),
+    bool_or("adminState" = 'ENABLED' AND (before = 'UNHEALTHY') <> (state = 'UNHEALTHY'))
+  INTO moved, states, serving_changes FROM written;
+  IF moved IS NULL THEN
+    RETURN jsonb_build_object('outcome', 'stale');
+  END IF;
+  UPDATE load_balancer SET version = version + states WHERE id = the_load_balancer;
+  IF serving_changes THEN
+    UPDATE placement SET asked = asked + 1, due = clock_timestamp()
+    WHERE load_balancer_id = the_load_balancer AND placed;
+  END IF;
+  RETURN jsonb_build_object('outcome', 'written', 'version', lb.version + states, 'project', lb.project,
+    'name', lb.name, 'generation', lb.generation, 'moved', moved);
+END $$;
+
+-- Takes in streaks and last probe times, and forgets those of backends that are gone. Rows are locked in
+-- one order, so that two owners never wait for each other.
+CREATE FUNCTION record_probes(probes jsonb, left_behind uuid[]) RETURNS void
+LANGUAGE sql AS $$
+  DELETE FROM backend_probe WHERE backend_id = ANY ($2)
+    AND NOT EXISTS (SELECT FROM backend WHERE backend.id = backend_id);
+  INSERT INTO backend_probe (backend_id, last_probed_at, consecutive_successes, consecutive_failures)
+  SELECT probe.id, probe.at, probe.successes, probe.failures
+  FROM jsonb_to_recordset($1) AS probe (id uuid, at timestamptz, successes integer, failures integer)
+  WHERE EXISTS (SELECT FROM backend WHERE backend.id = probe.id)
+  ORDER BY probe.id
+  ON CONFLICT (backend_id) DO UPDATE SET last_probed_at = excluded.last_probed_at,
+    consecutive_successes = excluded.consecutive_successes, consecutive_failures = excluded.consecutive_failures;
+$$;
+
+CREATE FUNCTION note_due_since() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.due_since := clock_timestamp();
+  RETURN NEW;
+END $$;
+
+-- No new placement comes into a cluster that is cordoned, drained or forgotten, whoever asks for it.
+CREATE FUNCTION refuse_new_placement() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.placed AND EXISTS (SELECT FROM cluster WHERE id = NEW.cluster_id
+      AND (mode <> 'ACTIVE' OR forgotten_at IS NOT NULL))
+    AND NOT EXISTS (SELECT FROM placement WHERE load_balancer_id = NEW.load_balancer_id AND cluster_id = NEW.cluster_id) THEN
+    RETURN NULL;
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- The backends of a load balancer that a cluster doesn't take though they live there: see places_of.
+CREATE FUNCTION cordoned_backends(the_cluster uuid, load_balancer uuid) RETURNS SETOF uuid
+LANGUAGE sql STABLE AS $$
+  SELECT backend.id FROM cluster JOIN backend ON backend.load_balancer_id = $2
+  WHERE cluster.id = $1 AND cluster.mode <> 'ACTIVE' AND backend.created_at > cluster.cordoned_since
+$$;
+
+CREATE TRIGGER "note_due_since" BEFORE UPDATE ON "placement"
+FOR EACH ROW WHEN (OLD.asked <= OLD.applied AND NEW.asked > OLD.asked) EXECUTE FUNCTION note_due_since();
+
+CREATE TRIGGER "refuse_new_placement" BEFORE INSERT ON "placement"
+FOR EACH ROW EXECUTE FUNCTION refuse_new_placement();

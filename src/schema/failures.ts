@@ -21,7 +21,8 @@ const failure = (code: Code, message: string, status?: number) =>
   })
 
 /** The query itself, or a value in it, can't be used. */
-export const badUserInput = (message: string) => failure('BAD_USER_INPUT', message)
+export const badUserInput = (message: string, status?: number) =>
+  failure('BAD_USER_INPUT', message, status)
 /** Nobody is known to be calling. */
 export const unauthenticated = (message: string) => failure('UNAUTHENTICATED', message, 401)
 /** The caller is known and may not do this. */

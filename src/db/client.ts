@@ -14,7 +14,13 @@ export type Store = {
  * itself PostgreSQL plans the hot ones anew at every call, since one id looks cheaper than the ten it
  * assumes: half of a create's and most of a read's time (measured). None is large enough for JIT.
  */
-const SETTINGS = '-c plan_cache_mode=force_generic_plan -c jit=off'
+const PLANNING = '-c plan_cache_mode=force_generic_plan -c jit=off'
+/**
+ * A process that is paused in the middle of a transaction would keep its locks, and with them clusters
+ * that nobody then could take over. So the server ends what idles for as long (ms) as a transaction may
+ * take in all.
+ */
+const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=5000`
 
 /**
  * Opens the store; nothing is sent before the first query. By the pool, BIGINT (so also `count(*)`)

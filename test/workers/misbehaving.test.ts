@@ -5,7 +5,17 @@ import { clusterCalled } from '../api/operators.ts'
 import type { Passing } from '../support/gatekeeper.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn, rulesUntil } from '../support/objects.ts'
-import { add, condition, create, createSettled, isOf, listed, reported, shown } from './scene.ts'
+import {
+  add,
+  condition,
+  create,
+  createSettled,
+  isOf,
+  listed,
+  reported,
+  shown,
+  storeId,
+} from './scene.ts'
 
 const names = ['a', 'b', 'c', 'd'].map((letter) => `us-east-1-${letter}`)
 const installation = useInstallation({
@@ -175,7 +185,12 @@ describe('a cluster without the data plane', () => {
   it('is believed only when a later look agrees: a server that starts has no kinds for a second', async () => {
     const made = await createSettled(installation, addresses(ill))
     const asked = async () =>
-      (await installation.store.pool.query('SELECT asked FROM placement ORDER BY asked')).rows
+      (
+        await installation.store.pool.query(
+          'SELECT asked FROM placement WHERE load_balancer_id = $1',
+          [storeId(made.id)],
+        )
+      ).rows
     const before = await asked()
     gatekeeper().log()
     gatekeeper().rule((passing) => (isSchema(passing) ? NOT_SERVED : undefined))

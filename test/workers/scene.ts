@@ -16,7 +16,7 @@ import type { Installation } from '../support/installation.ts'
 import { objectsUntil, rulesUntil } from '../support/objects.ts'
 
 /** Given up after this time (ms). */
-const PATIENCE = 20_000
+const PATIENCE = 45_000
 
 /** The id in the store behind a global id. */
 export const storeId = (id: string): string =>

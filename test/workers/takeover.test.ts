@@ -122,7 +122,7 @@ describe.skipIf(!realClusters)(`two worker processes and ${REAL}`, () => {
     createSettled(installation, installation.addresses(name))
   const other = (user: string) => USERS.find((one) => one !== user) ?? ''
   const taken = async (name: string, epoch: number) => {
-    await expect.poll(async () => (await ownerOf(name))?.epoch, { timeout: 15_000 }).toBe(epoch + 1)
+    await expect.poll(async () => (await ownerOf(name))?.epoch, { timeout: 25_000 }).toBe(epoch + 1)
   }
 
   test('one that is killed is replaced within 15 s: a rule deleted meanwhile comes back', async () => {
@@ -155,6 +155,7 @@ describe.skipIf(!realClusters)(`two worker processes and ${REAL}`, () => {
   }, 75_000)
 
   test('one that is paused beyond its lease writes nothing any more, and its last call is put right', async () => {
+    await shared()
     const name = names[1] ?? ''
     const first = await settledIn(name)
     const user = await writer(name)

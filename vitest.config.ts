@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { PATIENCE } from './test/support/patience.ts'
 import { TotalsReporter } from './test/support/totals-reporter.ts'
 
 export default defineConfig({
@@ -12,8 +13,10 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts', 'test/support/cluster-broker.ts'],
     reporters: ['default', new TotalsReporter()],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Each wait of a test has a limit of its own; these bound the sum.
+    testTimeout: 4 * PATIENCE,
+    hookTimeout: 4 * PATIENCE,
+    expect: { poll: { timeout: PATIENCE } },
     maxWorkers: 2,
   },
 })

@@ -8,7 +8,7 @@ import type { FoldInput } from './folding/input.ts'
 import { verdict } from './folding/phase.ts'
 import { foldVip, type VipFindings } from './folding/vips.ts'
 import type { HealthState } from './records.ts'
-import type { Phase, Status, VipStatus } from './status.ts'
+import type { Status, VipStatus } from './status.ts'
 
 export type { FoldBackend, FoldInput, FoldPlacement } from './folding/input.ts'
 
@@ -108,10 +108,6 @@ const inOrder = (input: FoldInput): FoldInput => ({
   ...input,
   placements: input.placements?.toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1)) ?? null,
 })
-
-/** The phase of a load balancer of which nothing has been reported yet. */
-export const phaseAtCreation = (enabledBackends: number): Phase =>
-  enabledBackends === 0 ? 'IDLE' : 'PENDING'
 
 /** What is shown before the first fold; undefined where that is what is being folded. */
 const statusAtCreation = (input: FoldInput): Status | undefined =>

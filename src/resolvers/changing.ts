@@ -14,32 +14,33 @@ const toSee = (permission: Permission): Permission =>
 /**
  * Makes a change on behalf of the caller, in the project of the request. Operators, whose requests
  * are about all projects, may only ask for the plan of one: it is made in the project of the object
- * named, and is theirs to see as the object is.
+ * named, and is theirs to see as the object is. `make` gets the UUID of what the change names, and the
+ * ids for what else the input names.
  */
 export async function changing<T extends object>(
   context: Context,
   { validateOnly }: { validateOnly: boolean },
   needed: Permission[],
   subject: Subject,
-  make: (scope: Scope, ids: GivenIds) => Promise<T | Refusal>,
+  make: (scope: Scope, subjectId: string, ids: GivenIds) => Promise<T | Refusal>,
 ): Promise<T | Refusal> {
   const ids = new GivenIds()
+  const subjectId = ids.uuid(subject.type, subject.id)
   if (context.project !== null || !validateOnly) {
     requirePermission(context, ...needed)
-    return ids.told(await make(scopeOf(context), ids))
+    return ids.told(await make(scopeOf(context), subjectId, ids))
   }
   requirePermission(context, ...needed.map(toSee))
-  const project = await projectOf(context, subject, ids)
+  const project = await projectOf(context, subject.type, subjectId)
   if (project === null) return ids.told(notFound(subject))
-  return ids.told(await make({ project, actor: context.caller.actor }, ids))
+  return ids.told(await make({ project, actor: context.caller.actor }, subjectId, ids))
 }
 
 async function projectOf(
   { loaders }: Context,
-  { type, id }: Subject,
-  ids: GivenIds,
+  type: Subject['type'],
+  uuid: string,
 ): Promise<string | null> {
-  const uuid = ids.uuid(type, id)
   if (!isUuid(uuid)) return null
   switch (type) {
     case 'LoadBalancer':

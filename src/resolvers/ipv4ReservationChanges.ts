@@ -44,10 +44,7 @@ builder.mutationFields((t) => ({
         input,
         ['ipv4reservations.update'],
         { type: 'IPv4Reservation', id: input.id, path: 'id' },
-        (scope, ids) => {
-          const id = ids.uuid('IPv4Reservation', input.id)
-          return updateIPv4Reservation(context.store, scope, { ...input, id })
-        },
+        (scope, id) => updateIPv4Reservation(context.store, scope, { ...input, id }),
       ),
   }),
   deleteIPv4Reservation: t.field({
@@ -67,10 +64,7 @@ builder.mutationFields((t) => ({
         input,
         ['ipv4reservations.delete'],
         { type: 'IPv4Reservation', id: input.id, path: 'id' },
-        (scope, ids) => {
-          const id = ids.uuid('IPv4Reservation', input.id)
-          return deleteIPv4Reservation(context.store, scope, { ...input, id })
-        },
+        (scope, id) => deleteIPv4Reservation(context.store, scope, { ...input, id }),
       ),
   }),
   bindIPv4Reservation: t.field({
@@ -91,11 +85,11 @@ builder.mutationFields((t) => ({
         input,
         ['ipv4reservations.use', 'loadbalancers.update'],
         { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
-        (scope, ids) =>
+        (scope, loadBalancer, ids) =>
           bindIPv4Reservation(context.store, scope, {
             ...input,
             reservation: ids.uuid('IPv4Reservation', input.reservation),
-            loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+            loadBalancer,
           }),
       ),
   }),
@@ -117,11 +111,11 @@ builder.mutationFields((t) => ({
         input,
         ['ipv4reservations.use', 'loadbalancers.update'],
         { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
-        (scope, ids) =>
+        (scope, loadBalancer, ids) =>
           unbindIPv4Reservation(context.store, scope, {
             ...input,
             reservation: ids.uuid('IPv4Reservation', input.reservation),
-            loadBalancer: ids.uuid('LoadBalancer', input.loadBalancer),
+            loadBalancer,
           }),
       ),
   }),
@@ -143,12 +137,12 @@ builder.mutationFields((t) => ({
         input,
         ['ipv4reservations.use', 'loadbalancers.update'],
         { type: 'LoadBalancer', id: input.to, path: 'to' },
-        (scope, ids) =>
+        (scope, to, ids) =>
           moveIPv4Reservation(context.store, scope, {
             ...input,
             reservation: ids.uuid('IPv4Reservation', input.reservation),
             from: ids.uuid('LoadBalancer', input.from),
-            to: ids.uuid('LoadBalancer', input.to),
+            to,
           }),
       ),
   }),

@@ -31,10 +31,10 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.create'],
         { type: 'Vpc', id: input.vpc, path: 'vpc' },
-        (scope, ids) =>
+        (scope, vpc, ids) =>
           createLoadBalancer(context.store, scope, {
             ...input,
-            vpc: ids.uuid('Vpc', input.vpc),
+            vpc,
             ipv4Reservations: input.ipv4Reservations?.map((id) => ids.uuid('IPv4Reservation', id)),
           }),
       ),
@@ -56,10 +56,7 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.update'],
         { type: 'LoadBalancer', id: input.id, path: 'id' },
-        (scope, ids) => {
-          const id = ids.uuid('LoadBalancer', input.id)
-          return updateLoadBalancer(context.store, scope, { ...input, id })
-        },
+        (scope, id) => updateLoadBalancer(context.store, scope, { ...input, id }),
       ),
   }),
   deleteLoadBalancer: t.field({
@@ -80,10 +77,7 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.delete'],
         { type: 'LoadBalancer', id: input.id, path: 'id' },
-        (scope, ids) => {
-          const id = ids.uuid('LoadBalancer', input.id)
-          return deleteLoadBalancer(context.store, scope, { ...input, id })
-        },
+        (scope, id) => deleteLoadBalancer(context.store, scope, { ...input, id }),
       ),
   }),
   addBackends: t.field({
@@ -104,10 +98,7 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.update'],
         { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
-        (scope, ids) => {
-          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-          return addBackends(context.store, scope, { ...input, loadBalancer })
-        },
+        (scope, loadBalancer) => addBackends(context.store, scope, { ...input, loadBalancer }),
       ),
   }),
   removeBackends: t.field({
@@ -127,10 +118,7 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.update'],
         { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
-        (scope, ids) => {
-          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-          return removeBackends(context.store, scope, { ...input, loadBalancer })
-        },
+        (scope, loadBalancer) => removeBackends(context.store, scope, { ...input, loadBalancer }),
       ),
   }),
   setBackends: t.field({
@@ -151,10 +139,7 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.update'],
         { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
-        (scope, ids) => {
-          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-          return setBackends(context.store, scope, { ...input, loadBalancer })
-        },
+        (scope, loadBalancer) => setBackends(context.store, scope, { ...input, loadBalancer }),
       ),
   }),
   updateBackends: t.field({
@@ -175,10 +160,7 @@ builder.mutationFields((t) => ({
         input,
         ['loadbalancers.update'],
         { type: 'LoadBalancer', id: input.loadBalancer, path: 'loadBalancer' },
-        (scope, ids) => {
-          const loadBalancer = ids.uuid('LoadBalancer', input.loadBalancer)
-          return updateBackends(context.store, scope, { ...input, loadBalancer })
-        },
+        (scope, loadBalancer) => updateBackends(context.store, scope, { ...input, loadBalancer }),
       ),
   }),
 }))

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { NetworkRule } from '../../src/rules/objects.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn } from '../support/objects.ts'
+import { PATIENCE } from '../support/patience.ts'
 import {
   ADD_BACKENDS,
   accepted,
@@ -177,7 +178,7 @@ describe('a deleted load balancer', () => {
     const made = await create({ backends: [{ address }, { address: east }] })
     const vip = made.addresses[0]?.address ?? ''
     const query = `subscription ($id: ID!) { loadBalancer(id: $id) { type id loadBalancer { name status { phase } } } }`
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     const seen: { type: string; loadBalancer: { name: string } | null }[] = []
     for await (const event of installation.api.stream<(typeof seen)[number]>(
       query,

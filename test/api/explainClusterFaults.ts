@@ -46,9 +46,7 @@ export function clusterFaults(installation: Installation): Fault[] {
           crd.replace('backends:', 'others:').replace('required: [backends,', 'required: ['),
         )
         await expect
-          .poll(() => clusterCalled(installation.operators, CLUSTERS.lonely.name), {
-            timeout: 10_000,
-          })
+          .poll(() => clusterCalled(installation.operators, CLUSTERS.lonely.name))
           .toMatchObject({
             capabilities: expect.not.arrayContaining([{ name: 'dialect', value: 'backends' }]),
           })

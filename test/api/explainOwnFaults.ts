@@ -72,7 +72,7 @@ export function ownFaults(installation: Installation): Fault[] {
         await attach(cluster('b'), { addresses: ['fd20:1::e:1'] })
         const made = await create(installation, ['fd20:1::e:1'])
         await expect
-          .poll(() => clusterCalled(installation.operators, CLUSTERS.b.name), { timeout: 10_000 })
+          .poll(() => clusterCalled(installation.operators, CLUSTERS.b.name))
           .toMatchObject({ inventory: { reason: 'InventoryStale' } })
         return { id: made.id, undo: () => gate('b').rule(undefined) }
       },

@@ -43,7 +43,7 @@ export async function explainedAs(
           Object.keys(broken).map((key) => [key, Reflect.get(last?.firstBroken ?? {}, key)]),
         )
       },
-      { timeout: 15_000, interval: 50 },
+      { interval: 50 },
     )
     .toEqual(broken)
   if (last === undefined) throw new Error('nothing was explained')

@@ -120,10 +120,8 @@ it("whatever is bound, unbound, moved and deleted while clusters answer late and
   // Nothing is lost: in the end each is where it was put last.
   for (const { id } of reservations) {
     await expect
-      .poll(async () => (await api.get<Reservation>(SHOW_RESERVATION, { id })).state, {
-        timeout: 20_000,
-      })
+      .poll(async () => (await api.get<Reservation>(SHOW_RESERVATION, { id })).state)
       .toMatch(/^(?:RESERVED|BOUND)$/)
   }
   expect({ seed, offences }).toEqual({ seed, offences: [] })
-}, 60_000)
+})

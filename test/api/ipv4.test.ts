@@ -6,6 +6,7 @@ import {
 } from '../../src/rules/objects.ts'
 import { useInstallation } from '../support/installation.ts'
 import { objectsUntil, rulesIn, rulesUntil } from '../support/objects.ts'
+import { PATIENCE } from '../support/patience.ts'
 import {
   accepted,
   BIND,
@@ -58,7 +59,7 @@ const showReservation = (id: string) => installation.api.get<Reservation>(SHOW_R
 /** Follows the reservation's stream until its state is the one waited for. */
 async function stateOf(reservation: string, state: string): Promise<Reservation> {
   const query = `subscription { ipv4Reservations { type reservation { id } } }`
-  const signal = AbortSignal.timeout(20_000)
+  const signal = AbortSignal.timeout(PATIENCE)
   for await (const _ of installation.api.stream(query, {}, { over: 'ws', signal })) {
     const now = await showReservation(reservation)
     if (now.state === state) return now

@@ -118,9 +118,7 @@ describe('a reservation that is moved', () => {
     west('a').dataPlane.resume()
     await rulesUntil(west('a'), (rules) => !rules.some(isOf(reservation.address)))
     await installation.api.settled(from.id)
-    await expect
-      .poll(async () => (await show(reservation.id)).state, { timeout: 10_000 })
-      .toBe('RESERVED')
+    await expect.poll(async () => (await show(reservation.id)).state).toBe('RESERVED')
     expect((await show(reservation.id)).address).toBe(reservation.address)
   })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { globalId } from '../../src/schema/ids.ts'
 import { useInstallation } from '../support/installation.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { accepted, CREATE, createLoadBalancer, inputOf, RESERVE } from './operations.ts'
 import { clusterCalled, poolCalled, tell } from './operators.ts'
 
@@ -95,7 +96,7 @@ describe('the path of operators', () => {
       const stream = installation.operators.stream<{ type: string; event: { reason: string } }>(
         'subscription { events(filter: { reason: ["LoadBalancerCreated"] }) { type event { reason object { ... on LoadBalancer { projectName } } } } }',
         {},
-        { over, signal: AbortSignal.any([ended.signal, AbortSignal.timeout(10_000)]) },
+        { over, signal: AbortSignal.any([ended.signal, AbortSignal.timeout(PATIENCE)]) },
       )
       for await (const { type, event } of stream) {
         if (type === 'SYNCED') {
@@ -115,7 +116,7 @@ describe('the path of operators', () => {
     const stream = installation.operators.stream<{ type: string; loadBalancer: { name: string } }>(
       'subscription { loadBalancers(filter: { cluster: "us-east-1-b" }) { type loadBalancer { name } } }',
       {},
-      { over: 'ws', signal: AbortSignal.any([ended.signal, AbortSignal.timeout(10_000)]) },
+      { over: 'ws', signal: AbortSignal.any([ended.signal, AbortSignal.timeout(PATIENCE)]) },
     )
     for await (const { type, loadBalancer } of stream) {
       if (type === 'SYNCED') {

@@ -54,7 +54,7 @@ export async function quiet({ store }: Pick<Installation, 'store'>): Promise<voi
         )
         return rows.length
       },
-      { timeout: 20_000, interval: 20 },
+      { interval: 20 },
     )
     .toBe(0)
 }

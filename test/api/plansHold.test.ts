@@ -170,7 +170,7 @@ describe('what was planned', () => {
       }),
       { numRuns: 10, endOnFailure: true },
     )
-  }, 120_000)
+  })
 })
 
 type Event = { changes: { path: string[]; before: string | null; after: string | null }[] }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { NETWORK_RULES, type NetworkRule } from '../../src/rules/objects.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn, rulesUntil } from '../support/objects.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { accepted, createLoadBalancer, type LoadBalancer, SHOW, UPDATE } from './operations.ts'
 
 const installation = useInstallation()
@@ -41,7 +42,7 @@ describe.each(['sse', 'ws'] as const)('a subscription over %s', (over) => {
     hold.pause()
     const made = await create(['us-east-1-a'])
     const seen: Watched[] = []
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     for await (const event of installation.api.stream<Watched>(
       WATCH,
       { id: made.id },
@@ -70,7 +71,7 @@ describe.each(['sse', 'ws'] as const)('a subscription over %s', (over) => {
     await installation.api.settled(made.id)
     const cursor = await installation.api.get<string>('{ cursor }')
     await accepted(installation.api, UPDATE, { id: made.id, displayName: 'since' })
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     const variables = { id: made.id, after: cursor }
     for await (const event of installation.api.stream<Watched>(WATCH, variables, {
       over,
@@ -113,7 +114,7 @@ describe('a change', () => {
       rules.some((one) => isOf(vip)(one) && one.spec.port === port),
     )
     const outcomes: string[] = []
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     const variables = { id: made.id }
     for await (const event of installation.api.stream<{
       outcome: string
@@ -136,7 +137,7 @@ describe('a change', () => {
     const made = await create(['us-east-1-a'])
     const last = async (variables: object) => {
       let outcome = ''
-      const signal = AbortSignal.timeout(20_000)
+      const signal = AbortSignal.timeout(PATIENCE)
       const options = { over: 'sse' as const, signal }
       for await (const event of installation.api.stream<{ outcome: string }>(
         SETTLED,

@@ -181,12 +181,12 @@ describe.skipIf(!hasGo)('the sources of the Go client', () => {
     const operations = readFileSync(join(module, 'operations.graphql'), 'utf8')
     const generated = readFileSync(generate(directory, operations), 'utf8')
     expect(readFileSync(join(module, 'api/generated.go'), 'utf8')).toBe(generated)
-  }, 300_000)
+  })
 
   test('are formatted and vetted', () => {
     expect(spawnSync('gofmt', ['-l', '.'], { cwd: module, encoding: 'utf8' }).stdout).toBe('')
     expect(go('vet', './...')).toMatchObject(DONE)
-  }, 300_000)
+  })
 })
 
 const DONE = { status: 0, stderr: '' }

@@ -59,7 +59,7 @@ onEachOwnServer((tested) => {
         beforeAll(async () => {
           const crds = await crdsOf(owner, dialect)
           await Promise.all(crds.map((crd) => tested.server.setCrd(crd)))
-        }, 60_000)
+        })
 
         const cases = CASES.filter((one) => (one.dialect ?? dialect) === dialect)
         test.each(cases)('$name: $expected', async (one) => {

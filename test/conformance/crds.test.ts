@@ -66,7 +66,7 @@ onEachOwnServer((tested) => {
       expect(await ended).toEqual([])
 
       await expect
-        .poll(async () => (await client.get(path)).body['spec'], { timeout: 10_000 })
+        .poll(async () => (await client.get(path)).body['spec'])
         .not.toHaveProperty('backends')
       const status = { conditions: [condition('Accepted')] }
       const told = await client.merge(`${path}/status`, { status })
@@ -89,17 +89,15 @@ onEachOwnServer((tested) => {
       const document = await client.get(`/openapi/v3${NETWORK}`)
       expect(document.text).toContain('backendSelector')
       expect(document.text).not.toContain('"backends"')
-    }, 60_000)
+    })
 
     test('can be put back', async () => {
       const { client, rules, server } = tested
       await server.setCrd(await ruleCrd())
       await expect
-        .poll(async () => (await client.apply(`${rules}/back`, rule('back'))).code, {
-          timeout: 10_000,
-        })
+        .poll(async () => (await client.apply(`${rules}/back`, rule('back'))).code)
         .toBe(201)
       expect((await client.get(`/openapi/v3${NETWORK}`)).text).toContain('"backends"')
-    }, 60_000)
+    })
   })
 })

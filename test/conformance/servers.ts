@@ -63,7 +63,7 @@ function onEach<Server extends Reach>(
         started = await start(kind)
         client = new Client(started.server)
         await client.call('POST', '/api/v1/namespaces', namespaceObject(namespace))
-      }, 120_000)
+      })
       afterAll(async () => {
         await client?.close()
         await started?.close()

@@ -99,7 +99,7 @@ describe('PostgreSQL from npm', () => {
     const { process: runner } = await runElsewhere(dataDir)
     const pid = postmaster(dataDir)
     runner.kill('SIGKILL')
-    await expect.poll(() => runs(pid), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => runs(pid)).toBe(false)
   })
 
   test('left over by a killed process is replaced by the next start', async () => {
@@ -114,7 +114,7 @@ describe('PostgreSQL from npm', () => {
     const server = await startPostgres({ dataDir })
     expect(postmaster(dataDir)).not.toBe(left)
     expect(await ask(server.url, 'SELECT 1')).toBe(1)
-    await expect.poll(() => runs(left), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => runs(left)).toBe(false)
     await server.stop()
   })
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { useInstallation } from '../support/installation.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { document, fencesOf, operations } from './markdown.ts'
 
 const installation = useInstallation()
@@ -57,7 +58,7 @@ describe('in the order of the document', () => {
 
   async function streamed(operation: string, given: Record<string, unknown>): Promise<unknown[]> {
     const events: unknown[] = []
-    const signal = AbortSignal.timeout(15_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     const options = { over: 'sse' as const, signal }
     for await (const event of installation.api.stream<Record<string, unknown>>(
       operation,

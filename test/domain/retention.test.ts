@@ -5,6 +5,7 @@ import { CursorLost } from '../../src/domain/events/cursor.ts'
 import { openEventLog } from '../../src/domain/events/log.ts'
 import { removeOld } from '../../src/domain/retention.ts'
 import { useDatabase } from '../support/database.ts'
+import { PATIENCE } from '../support/patience.ts'
 
 const database = useDatabase()
 let store: Store
@@ -29,7 +30,7 @@ const append = (version: number) =>
 describe('the log of changes', () => {
   it('lets go of what was kept long enough, and says so to whoever stood before it', async () => {
     const log = openEventLog(store)
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     const before = await log.head()
     await append(1)
     const between = await log.head()
@@ -74,7 +75,7 @@ describe('the log of changes', () => {
   it('is another one once its epoch was renewed, also to whoever follows it', async () => {
     const log = openEventLog(store)
     const iterator = log
-      .follow(await log.head(), AbortSignal.timeout(20_000))
+      .follow(await log.head(), AbortSignal.timeout(PATIENCE))
       [Symbol.asyncIterator]()
     const next = iterator.next()
     await store.pool.query('UPDATE store SET log_epoch = gen_random_uuid()')

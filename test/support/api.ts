@@ -1,6 +1,7 @@
 import { createClient as createSseClient } from 'graphql-sse'
 import { createClient as createWsClient } from 'graphql-ws'
 import WebSocket from 'ws'
+import { PATIENCE } from './patience.ts'
 
 type Variables = Record<string, unknown>
 /** An answer as it came. */
@@ -25,9 +26,6 @@ export type Api = {
   /** Waits until a load balancer's present generation is settled. */
   settled(id: string): Promise<void>
 }
-
-/** A subscription is given up after this time (ms): ten times what it should take. */
-const PATIENCE = 20_000
 
 /** `project` null: of operators, about all. */
 export function apiAt(server: string, project: string | null): Api {

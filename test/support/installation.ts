@@ -100,7 +100,7 @@ export function useRealInstallation(
   let giveBack: (() => void) | undefined
   beforeAll(async () => {
     giveBack = await turn()
-  }, 120_000)
+  })
   afterAll(() => giveBack?.())
   return use((url) =>
     startInstallation(url, options, async () => {

@@ -6,12 +6,10 @@ import {
   type NetworkRule,
   type Resource,
 } from '../../src/rules/objects.ts'
+import { PATIENCE } from './patience.ts'
 
 /** Whatever API server it has. */
 type Reached = Pick<RunningCluster, 'cluster'>
-
-/** Given up after this time (ms). */
-const PATIENCE = 10_000
 
 /** All rules in a cluster now. */
 export const rulesIn = (running: Reached): Promise<NetworkRule[]> =>

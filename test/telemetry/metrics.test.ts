@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CREATE, createLoadBalancer, DELETE, inputOf, type Refusal } from '../api/operations.ts'
 import { clusterCalled, tell } from '../api/operators.ts'
 import { useInstallation } from '../support/installation.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { databaseAway, type Processes, startProcesses } from './processes.ts'
 import { type Scrape, scrape } from './scrape.ts'
 
@@ -30,7 +31,7 @@ async function until(
         last = await read()
         return holds(last)
       },
-      { timeout: 15_000, interval: 100 },
+      { interval: 100 },
     )
     .toBe(true)
   return last
@@ -102,7 +103,7 @@ describe('requests', () => {
   })
 
   it('over websockets are counted alike', async () => {
-    const signal = AbortSignal.timeout(10_000)
+    const signal = AbortSignal.timeout(PATIENCE)
     const first = async (query: string) => {
       for await (const answer of processes.demo.stream(query, {}, { over: 'ws', signal }))
         return answer
@@ -240,10 +241,10 @@ describe('while the database is away', () => {
   it('processes live and are not ready, and their metrics are still told; then they are again', {
     timeout: 60_000,
   }, async () => {
-    await expect.poll(() => both('/readyz'), { timeout: 15_000 }).toEqual([200, 200])
+    await expect.poll(() => both('/readyz')).toEqual([200, 200])
     const back = await databaseAway(installation)
     try {
-      await expect.poll(() => both('/readyz'), { timeout: 20_000 }).toEqual([503, 503])
+      await expect.poll(() => both('/readyz')).toEqual([503, 503])
       expect(await both('/livez')).toEqual([200, 200])
       expect((await (await fetch(`${processes.api.diagnostics}/readyz`)).text()).trim()).not.toBe(
         '',
@@ -257,7 +258,7 @@ describe('while the database is away', () => {
     } finally {
       await back()
     }
-    await expect.poll(() => both('/readyz'), { timeout: 20_000 }).toEqual([200, 200])
+    await expect.poll(() => both('/readyz')).toEqual([200, 200])
     await until(ofApi, (one) => one.value('nlb_store_readable') === 1)
   })
 })

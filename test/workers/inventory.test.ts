@@ -356,5 +356,5 @@ describe('the brake: no rule is emptied', () => {
     )
     const [rule] = (await rulesIn(cluster('b'))).filter(isOf(made))
     expect(rule?.metadata.deletionTimestamp).toBeUndefined()
-  }, 90_000)
+  })
 })

@@ -67,9 +67,7 @@ describe('while the database is away', () => {
     await back()
     await rulesUntil(east(), (rules) => rules.some(isOf(vip)))
     await expect
-      .poll(() => installation.api.ask('{ regions { code } }').then(({ errors }) => errors), {
-        timeout: 10_000,
-      })
+      .poll(() => installation.api.ask('{ regions { code } }').then(({ errors }) => errors))
       .toBeUndefined()
     await installation.api.get(
       'mutation ($id: ID!) { updateLoadBalancer(input: { id: $id, displayName: "after" }) { __typename } }',
@@ -91,15 +89,12 @@ describe('a worker', () => {
     )
     await installation.restartWorkers()
     await expect
-      .poll(
-        async () => {
-          const { unreachableSince } = await store.prisma.cluster.findUniqueOrThrow({
-            where: { name: 'us-east-1-a' },
-          })
-          return unreachableSince
-        },
-        { timeout: 10_000 },
-      )
+      .poll(async () => {
+        const { unreachableSince } = await store.prisma.cluster.findUniqueOrThrow({
+          where: { name: 'us-east-1-a' },
+        })
+        return unreachableSince
+      })
       .toBeNull()
     const now = await installation.api.get<LoadBalancer>(SHOW, { id })
     expect(now.status.phase).toBe('ACTIVE')

@@ -71,11 +71,10 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
           (await running().cluster.list<VpcAttachment>(VPC_ATTACHMENTS)).filter(
             ({ metadata }) => metadata.labels?.[labelled] === 'serving',
           ).length,
-        { timeout: 20_000 },
       )
       .toBe(2)
     await expect
-      .poll(() => running().cluster.list(NETWORK_RULES, { namespace }), { timeout: 20_000 })
+      .poll(() => running().cluster.list(NETWORK_RULES, { namespace }))
       .toMatchObject([{ spec: { backendSelector: expect.anything() } }])
     await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
     await accepted(api, DELETE, { id: made.id })
@@ -86,7 +85,7 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
     )
     expect(await running().cluster.list(NETWORK_RULES, { namespace })).toEqual([])
     await running().upgrade('backends')
-  }, 60_000)
+  })
 
   test('the worker did nothing but what the file allows, and was refused nothing', async () => {
     const used = new Set<string>()
@@ -133,7 +132,7 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
         const options = { onHandlerError: raise, connections: 2 }
         clusters.set(right?.name ?? 'everything', new KubernetesCluster(user, context, options))
       }
-    }, 60_000)
+    })
     afterAll(async () => {
       await Promise.all([...clusters.values()].map((cluster) => cluster.close()))
     })
@@ -149,12 +148,10 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
         if (right === undefined) throw new Error(`${name} is no right of the file`)
         const run = (cluster: Cluster) => refusalOf(() => operation(cluster, running().cluster))
         // The authorizer learns of roles by and by: what is left works from some moment on …
-        await expect.poll(() => run(as(undefined)), { timeout: 10_000 }).toBeUndefined()
+        await expect.poll(() => run(as(undefined))).toBeUndefined()
         for (const other of BY_ITSELF.filter((one) => one !== name)) {
           await expect
-            .poll(() => refusalOf(() => OPERATIONS[other]?.(as(right), running().cluster)), {
-              timeout: 10_000,
-            })
+            .poll(() => refusalOf(() => OPERATIONS[other]?.(as(right), running().cluster)))
             .toBeUndefined()
         }
         // … and what was taken away doesn't.

@@ -14,9 +14,7 @@ import type { PlacementReport } from '../../src/rules/report.ts'
 import { ADD_BACKENDS, accepted, createLoadBalancer, type LoadBalancer } from '../api/operations.ts'
 import type { Installation } from '../support/installation.ts'
 import { objectsUntil, rulesUntil } from '../support/objects.ts'
-
-/** Given up after this time (ms). */
-const PATIENCE = 45_000
+import { PATIENCE } from '../support/patience.ts'
 
 /** The id in the store behind a global id. */
 export const storeId = (id: string): string =>

@@ -100,5 +100,5 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
     )
     for (let round = 0; round < RESYNCS; round += 1) await resync()
     expect(await picture(letter)).toEqual(before)
-  }, 120_000)
+  })
 })

@@ -28,7 +28,7 @@ describe.skipIf(!realClusters)(`a fleet with ${REAL}`, () => {
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'fleet-real-'))
     giveBack = await turn()
-  }, 120_000)
+  })
   afterAll(async () => {
     await fleet?.close()
     giveBack?.()
@@ -58,7 +58,7 @@ describe.skipIf(!realClusters)(`a fleet with ${REAL}`, () => {
     await recorder.until(() => follow.objects.size === 2)
     const [rule] = await cluster.list<NetworkRule>(NETWORK_RULES, { namespace })
     expect(rule?.status?.conditions).toMatchObject([{ type: 'Accepted', status: 'True' }])
-  }, 60_000)
+  })
 
   test('has everything after a restart, and tells who wrote what', async () => {
     const before = fleet?.get('us-east-1-a')
@@ -73,5 +73,5 @@ describe.skipIf(!realClusters)(`a fleet with ${REAL}`, () => {
       .map((line): { verb: string; objectRef: object; user: object } => JSON.parse(line))
       .find(({ objectRef }) => 'name' in objectRef && objectRef.name === 'served')
     expect(written).toMatchObject({ verb: 'patch', user: { username: 'admin' } })
-  }, 60_000)
+  })
 })

@@ -37,7 +37,7 @@ const probesOf = async (id: string) =>
 /** Waits until every backend was probed successfully so often in a row. */
 const probed = (id: string, times: number) =>
   expect
-    .poll(async () => Math.min(...(await probesOf(id))), { timeout: 10_000, interval: 20 })
+    .poll(async () => Math.min(...(await probesOf(id))), { interval: 20 })
     .toBeGreaterThanOrEqual(times)
 
 test('a backend that refuses leaves the rule after its fall, and is back after its rise', async () => {

@@ -17,6 +17,7 @@ import type { Prober } from '../../../src/workers/probe/prober.ts'
 import { Probing, type ProbingOptions } from '../../../src/workers/probe/probing.ts'
 import { Slots } from '../../../src/workers/probe/slots.ts'
 import { useDatabase } from '../../support/database.ts'
+import { PATIENCE } from '../../support/patience.ts'
 
 /** How long a second of settings takes here, in milliseconds. */
 export const SECOND = 20
@@ -167,7 +168,7 @@ export function useScene() {
     async until(id: string, states: string[]): Promise<void> {
       await expect
         .poll(async () => (await read(id)).backends.map(({ health }) => health.state), {
-          timeout: 10_000,
+          timeout: PATIENCE,
           interval: 10,
         })
         .toEqual(states)

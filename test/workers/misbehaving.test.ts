@@ -28,8 +28,8 @@ const addresses = (cluster: string) => installation.addresses(cluster)
 const gatekeeper = () => installation.gatekeeper(ill)
 const reachable = async (cluster: string) =>
   (await clusterCalled(installation.operators, cluster)).reachable
-const reachableUntil = (reason: string, patience = 20_000) =>
-  expect.poll(async () => (await reachable(ill)).reason, { timeout: patience }).toBe(reason)
+const reachableUntil = (reason: string) =>
+  expect.poll(async () => (await reachable(ill)).reason).toBe(reason)
 
 let release = (): void => undefined
 /** Holds back what comes in until the test ends, or `release` is called. */
@@ -45,13 +45,14 @@ function silence(): void {
 afterEach(async () => {
   release()
   gatekeeper().rule(undefined)
+  installation.fleet.get(ill).dataPlane.resume()
   await reachableUntil('ClusterAnswers')
 })
 
 /** How long (ms) each of some changes takes to settle in clusters that are well. */
 async function measured(): Promise<number[]> {
   const all: number[] = []
-  for (let change = 0; change < 8; change += 1) {
+  for (let change = 0; change < 5; change += 1) {
     const begun = performance.now()
     const made = await createSettled(installation, [
       ...addresses(well).slice(0, 1),
@@ -63,15 +64,18 @@ async function measured(): Promise<number[]> {
   return all.toSorted((a, b) => a - b)
 }
 
-const middle = (sorted: number[]): number => sorted[Math.floor(sorted.length / 2)] ?? 0
+const least = (sorted: number[]): number => sorted[0] ?? Number.POSITIVE_INFINITY
 
-/** Changes elsewhere take no longer than before; what a busy machine adds is allowed for. */
+/**
+ * Changes elsewhere take no longer than before. The least of them is what a busy machine spares; one that waits for
+ * the ill cluster takes seconds longer, each of them.
+ */
 async function expectOthersUndelayed(before: number[]): Promise<void> {
   const now = await measured()
   console.info(
-    `settled elsewhere in ${middle(now).toFixed(0)} ms, before ${middle(before).toFixed(0)} ms`,
+    `settled elsewhere in ${least(now).toFixed(0)} ms, before ${least(before).toFixed(0)} ms`,
   )
-  expect(middle(now)).toBeLessThan(2 * middle(before) + 500)
+  expect(least(now)).toBeLessThan(2 * least(before) + 1000)
 }
 
 describe('a cluster that accepts connections and never answers', () => {

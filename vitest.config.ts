@@ -18,5 +18,7 @@ export default defineConfig({
     hookTimeout: 4 * PATIENCE,
     expect: { poll: { timeout: PATIENCE } },
     maxWorkers: 2,
+    // Loading the same modules anew for each of 140 files took half of the time.
+    isolate: false,
   },
 })

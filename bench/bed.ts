@@ -48,6 +48,7 @@ export async function startBed(): Promise<Bed> {
   const store = openStore({ connectionString: url, maxConnections: 4 })
   const tenants = await seed(store)
   const pool = new pg.Pool({ connectionString: url, max: CLIENTS })
+  pool.on('error', () => undefined)
   const children: ChildProcess[] = []
   const pools: Pool[] = []
   const start = async (file: string, ...args: string[]): Promise<string> => {

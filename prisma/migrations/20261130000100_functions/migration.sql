@@ -30,9 +30,14 @@ BEGIN
     lpad(to_hex(high), 16, '0') || lpad(to_hex(low), 16, '0'), '(.{4})(?=.)', '\1:', 'g'))::inet;
 END $$;
 
--- Takes the next IPv6 block of the region for a load balancer; NULL when every pool is exhausted.
--- The VIP is the first usable address of the block: the address itself, or in a subnet the one
--- behind the subnet-router anycast address (RFC 4291, 2.6.1).
+-- The VIP in the block of that length that begins there.
+CREATE FUNCTION vip_of(start inet, length integer) RETURNS inet
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN length >= 127 THEN start ELSE start + 1 END;
+
+-- Takes the next IPv6 block of the region for a load balancer; NULL when every pool is exhausted. Answers
+-- the VIP with the length of its block (2001:db8::1/64). The VIP is the first usable address of the block:
+-- the address itself, or in a subnet the one behind the subnet-router anycast address (RFC 4291, 2.6.1).
 -- A plan names the address that a create would take next, and may be made on another connection than
 -- the create that follows. So counters take turns: the one that has handed out least is next, and those
 -- that others hold are passed by. A block whose VIP a cluster may still carry (as after a restored
@@ -51,6 +56,35 @@ DECLARE
   block cidr;
   address inet;
 BEGIN
+  -- What nearly all are: the region's first pool has a counter that is free, and its next block can be
+  -- had. In one statement, since starting statements is what allocation costs.
+  WITH first_pool AS (
+    SELECT id, prefix, allocation_prefix_length AS length, blocks, unusable + handed AS barred, geometry
+    FROM address_pool WHERE region_id = region AND family = 'IPV6' AND state = 'ACTIVE'
+    ORDER BY created_at, id LIMIT 1),
+  picked AS (
+    SELECT counter.pool_id, counter.stripe FROM first_pool
+    JOIN address_pool_counter counter ON counter.pool_id = first_pool.id
+      AND counter.next < first_pool.blocks AND counter.geometry = first_pool.geometry
+    ORDER BY counter.next LIMIT 1 FOR UPDATE OF counter SKIP LOCKED),
+  counted AS (
+    UPDATE address_pool_counter counter SET next = counter.next + 16 FROM picked
+    WHERE counter.pool_id = picked.pool_id AND counter.stripe = picked.stripe
+    RETURNING counter.next - 16 AS number),
+  found AS MATERIALIZED (
+    SELECT first_pool.id, first_pool.length, vip_of(block_start(first_pool.prefix, number, 128 - first_pool.length), first_pool.length) AS vip
+    FROM counted CROSS JOIN first_pool WHERE NOT number <@ first_pool.barred),
+  placed AS (
+    INSERT INTO ipv6_block (prefix, vip, pool_id, load_balancer_id, reusable_at)
+    SELECT network(set_masklen(found.vip, length)), found.vip, id,
+      CASE WHEN carried.vip IS NULL THEN load_balancer END, CASE WHEN carried.vip IS NOT NULL THEN clock_timestamp() END
+    FROM found LEFT JOIN LATERAL (
+      SELECT hold.vip FROM hold WHERE hold.vip = found.vip AND hold.gone_at IS NULL LIMIT 1) carried ON true
+    ON CONFLICT DO NOTHING RETURNING ipv6_block.vip, ipv6_block.prefix, load_balancer_id)
+  SELECT set_masklen(placed.vip, masklen(placed.prefix)) INTO address FROM placed WHERE load_balancer_id IS NOT NULL;
+  IF FOUND THEN
+    RETURN address;
+  END IF;
   FOR pool_id_now IN
     SELECT id FROM address_pool
     WHERE region_id = region AND family = 'IPV6' AND state = 'ACTIVE' ORDER BY created_at, id
@@ -92,7 +126,7 @@ BEGIN
       END IF;
       start := block_start(pool.prefix, taken, 128 - pool.length);
       block := set_masklen(start, pool.length)::cidr;
-      address := CASE WHEN pool.length >= 127 THEN host(start)::inet ELSE host(start)::inet + 1 END;
+      address := vip_of(start, pool.length);
       IF EXISTS (SELECT FROM hold WHERE hold.vip = address AND hold.gone_at IS NULL) THEN
         INSERT INTO ipv6_block (prefix, vip, pool_id, reusable_at)
         VALUES (block, address, pool.id, clock_timestamp()) ON CONFLICT DO NOTHING;
@@ -101,7 +135,7 @@ BEGIN
       INSERT INTO ipv6_block (prefix, vip, pool_id, load_balancer_id)
       VALUES (block, address, pool.id, load_balancer) ON CONFLICT DO NOTHING;
       IF FOUND THEN
-        RETURN address;
+        RETURN set_masklen(address, pool.length);
       END IF;
     END LOOP;
     -- The counters have ended: returned blocks that have cooled down and that no cluster may still
@@ -115,7 +149,7 @@ BEGIN
           AND NOT EXISTS (SELECT FROM hold WHERE hold.vip = candidate.vip AND hold.gone_at IS NULL)
         ORDER BY candidate.reusable_at LIMIT 1
         FOR UPDATE SKIP LOCKED)
-      RETURNING vip INTO address;
+      RETURNING set_masklen(vip, masklen(prefix)) INTO address;
       IF FOUND THEN
         RETURN address;
       END IF;
@@ -316,52 +350,62 @@ LANGUAGE sql STABLE AS $$
   WHERE lb.id = ANY ($1) AND ($2 IS NULL OR lb.project = $2)
 $$;
 
--- The health of a backend that was just added, or whose check was just turned on or off.
+-- Why the health of a backend that was just added, or whose check was just turned on or off, isn't known.
+CREATE FUNCTION first_health_reason(checked boolean, admin_state text, has_prober boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+  WHEN NOT checked THEN 'NoHealthCheck'
+  WHEN admin_state = 'DISABLED' THEN 'Disabled'
+  WHEN NOT has_prober THEN 'NoProber'
+  ELSE 'NotProbedYet' END;
+
+CREATE FUNCTION first_health_state(reason text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN reason = 'NotProbedYet' THEN 'UNKNOWN' ELSE 'NOT_CHECKED' END;
+
+CREATE FUNCTION first_health_message(reason text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE reason
+  WHEN 'NoHealthCheck' THEN 'The load balancer has no health check.'
+  WHEN 'Disabled' THEN 'A disabled backend is not probed.'
+  WHEN 'NoProber' THEN 'Health cannot be checked in this region: nobody stands where it could be done.'
+  ELSE 'The health check has not come to a result yet.' END;
+
 CREATE FUNCTION first_health(region uuid, checked boolean, admin_state text,
   OUT state text, OUT reason text, OUT message text)
 LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN why.reason = 'NotProbedYet' THEN 'UNKNOWN' ELSE 'NOT_CHECKED' END, why.reason,
-    CASE why.reason
-      WHEN 'NoHealthCheck' THEN 'The load balancer has no health check.'
-      WHEN 'Disabled' THEN 'A disabled backend is not probed.'
-      WHEN 'NoProber' THEN 'Health cannot be checked in this region: nobody stands where it could be done.'
-      ELSE 'The health check has not come to a result yet.'
-    END
-  FROM (SELECT CASE
-    WHEN NOT $2 THEN 'NoHealthCheck'
-    WHEN $3 = 'DISABLED' THEN 'Disabled'
-    WHEN NOT EXISTS (SELECT FROM cluster WHERE cluster.region_id = $1 AND cluster.has_prober) THEN 'NoProber'
-    ELSE 'NotProbedYet' END AS reason) why
+  SELECT first_health_state(why.reason), why.reason, first_health_message(why.reason)
+  FROM (SELECT first_health_reason($2, $3, EXISTS (
+    SELECT FROM cluster WHERE cluster.region_id = $1 AND cluster.has_prober)) AS reason) why
 $$;
 
 -- Creates a load balancer: every check that needs the store in the fixed order (released, visible,
 -- valid, quota, conflict), then addresses, rows, placements and the event. Answers
--- {"refused": CODE, …} with nothing changed, {"existing": id} for a repeated idempotency key, or
--- {"id", "record"}.
-CREATE FUNCTION create_load_balancer(input jsonb) RETURNS jsonb
+-- {"refused": CODE, …} with nothing changed, {"existing": id} for a repeated idempotency key, or what
+-- was made: {"at", "regionId", "vpcName", "vip", "prefix", "health" and "healthDisabled" (why it isn't
+-- known), "seen" (in which clusters each address lives)}. Starting statements is what this costs, so
+-- what can be read or written together is; only locks come one after another.
+CREATE FUNCTION create_load_balancer(input jsonb) RETURNS json
 LANGUAGE plpgsql AS $$
 DECLARE
   the_project text := input ->> 'project';
   the_id uuid := (input ->> 'id')::uuid;
   the_vpc uuid := (input ->> 'vpc')::uuid;
   wanted_reservations uuid[] := ARRAY(SELECT jsonb_array_elements_text(input -> 'reservations')::uuid);
+  addresses inet[] := ARRAY(SELECT (jsonb_path_query(input, '$.backends[*].address') #>> '{}')::inet);
+  enabled inet[] := ARRAY(SELECT (jsonb_path_query(input, '$.backends[*] ? (@.adminState == "ENABLED").address') #>> '{}')::inet);
   at timestamptz(3);
-  the_region uuid;
   released_now boolean;
-  owned_now boolean;
   found_key record;
   reservation record;
+  here record;
   outside jsonb;
   used_now bigint;
-  limit_now integer;
   vip inet;
-  enabled integer;
-  health record;
-  off record;
 BEGIN
   SELECT released INTO released_now FROM project WHERE name = the_project FOR NO KEY UPDATE;
   IF NOT coalesce(released_now, false) THEN
-    RETURN jsonb_build_object('refused', 'NOT_RELEASED');
+    RETURN json_build_object('refused', 'NOT_RELEASED');
   END IF;
   at := clock_timestamp();
   IF input ->> 'idempotencyKey' IS NOT NULL THEN
@@ -370,21 +414,47 @@ BEGIN
       AND created_at > at - interval '24 hours';
     IF FOUND THEN
       IF found_key.input_hash = input ->> 'inputHash' THEN
-        RETURN jsonb_build_object('existing', found_key.object_id);
+        RETURN json_build_object('existing', found_key.object_id);
       END IF;
-      RETURN jsonb_build_object('refused', 'IDEMPOTENCY_KEY_REUSED');
+      RETURN json_build_object('refused', 'IDEMPOTENCY_KEY_REUSED');
     END IF;
   END IF;
-  SELECT owned INTO owned_now FROM vpc WHERE id = the_vpc AND project = the_project FOR SHARE;
+  SELECT vpc.owned, vpc.name AS vpc_name, region.id AS region,
+    CASE WHEN lbs.project IS NULL THEN 50 ELSE lbs."limit" END AS most_load_balancers,
+    CASE WHEN rules.project IS NULL THEN 64 ELSE rules."limit" END AS most_rules,
+    first_health_reason((input #>> '{healthCheck,enabled}')::boolean, 'ENABLED', prober.there) AS reason,
+    first_health_reason((input #>> '{healthCheck,enabled}')::boolean, 'DISABLED', prober.there) AS reason_disabled,
+    EXISTS (SELECT FROM load_balancer WHERE project = the_project AND region_id = region.id
+      AND name = input ->> 'name' AND deleting_since IS NULL) AS name_taken,
+    lives.*
+  INTO here
+  FROM vpc
+  LEFT JOIN region ON region.code = input ->> 'region'
+  LEFT JOIN quota lbs ON lbs.project = the_project AND lbs.region_id = region.id
+    AND lbs.resource = 'networking.datumapis.com/loadbalancers'
+  LEFT JOIN quota rules ON rules.project = the_project AND rules.region_id = region.id
+    AND rules.resource = 'networking.datumapis.com/rulespervpc'
+  CROSS JOIN LATERAL (SELECT EXISTS (
+    SELECT FROM cluster WHERE cluster.region_id = region.id AND cluster.has_prober) AS there) prober
+  CROSS JOIN LATERAL (
+    SELECT array_agg(endpoint.address) FILTER (WHERE cluster.region_id <> region.id) AS elsewhere,
+      array_agg(endpoint.address) FILTER (WHERE cluster.region_id = region.id) AS inside,
+      array_agg(DISTINCT cluster.id) FILTER (WHERE cluster.region_id = region.id AND cluster.mode = 'ACTIVE'
+        AND cluster.forgotten_at IS NULL AND endpoint.address = ANY (enabled)) AS clusters,
+      json_agg(json_build_array(host(endpoint.address), cluster.name, cluster.mode,
+        rfc3339(cluster.unreachable_since)) ORDER BY cluster.name)
+        FILTER (WHERE cluster.region_id = region.id AND cluster.forgotten_at IS NULL) AS seen
+    FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
+    WHERE endpoint.vpc_id = the_vpc AND endpoint.address = ANY (addresses)) lives
+  WHERE vpc.id = the_vpc AND vpc.project = the_project FOR SHARE OF vpc;
   IF NOT FOUND THEN
-    RETURN jsonb_build_object('refused', 'VPC_NOT_FOUND');
+    RETURN json_build_object('refused', 'VPC_NOT_FOUND');
   END IF;
-  IF NOT owned_now THEN
-    RETURN jsonb_build_object('refused', 'VPC_NOT_OWNED');
+  IF NOT here.owned THEN
+    RETURN json_build_object('refused', 'VPC_NOT_OWNED');
   END IF;
-  SELECT id INTO the_region FROM region WHERE code = input ->> 'region';
-  IF NOT FOUND THEN
-    RETURN jsonb_build_object('refused', 'REGION_NOT_FOUND');
+  IF here.region IS NULL THEN
+    RETURN json_build_object('refused', 'REGION_NOT_FOUND');
   END IF;
   IF cardinality(wanted_reservations) > 0 THEN
     PERFORM FROM ipv4_reservation WHERE id = ANY (wanted_reservations) AND project = the_project
@@ -396,39 +466,33 @@ BEGIN
       LEFT JOIN region ON region.id = held.region_id ORDER BY wanted.place
     LOOP
       IF reservation.id IS NULL THEN
-        RETURN jsonb_build_object('refused', 'RESERVATION_NOT_FOUND', 'id', reservation.wanted, 'place', reservation.place);
+        RETURN json_build_object('refused', 'RESERVATION_NOT_FOUND', 'id', reservation.wanted, 'place', reservation.place);
       END IF;
       IF reservation.code <> input ->> 'region' THEN
-        RETURN jsonb_build_object('refused', 'REGION_MISMATCH', 'id', reservation.wanted, 'place', reservation.place, 'region', reservation.code);
+        RETURN json_build_object('refused', 'REGION_MISMATCH', 'id', reservation.wanted, 'place', reservation.place, 'region', reservation.code);
       END IF;
     END LOOP;
   END IF;
   IF (input ->> 'invalid')::boolean THEN
-    RETURN jsonb_build_object('refused', 'INVALID');
+    RETURN json_build_object('refused', 'INVALID');
   END IF;
-  SELECT jsonb_agg(host(wanted.address)) INTO outside
-  FROM jsonb_to_recordset(input -> 'backends') AS wanted (address inet)
-  WHERE EXISTS (SELECT FROM endpoint WHERE endpoint.vpc_id = the_vpc AND endpoint.address = wanted.address)
-    AND NOT EXISTS (
-      SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
-      WHERE endpoint.vpc_id = the_vpc AND endpoint.address = wanted.address AND cluster.region_id = the_region);
-  IF outside IS NOT NULL THEN
-    RETURN jsonb_build_object('refused', 'BACKENDS_OUTSIDE_REGION', 'addresses', outside);
+  IF NOT here.elsewhere <@ coalesce(here.inside, '{}') THEN
+    SELECT jsonb_agg(host(address)) INTO outside FROM unnest(addresses) AS address
+    WHERE address = ANY (here.elsewhere) AND address <> ALL (coalesce(here.inside, '{}'));
+    RETURN json_build_object('refused', 'BACKENDS_OUTSIDE_REGION', 'addresses', outside);
   END IF;
-  limit_now := quota_limit(the_project, 'networking.datumapis.com/loadbalancers', the_region, 50);
   -- What isn't limited isn't counted: it may be a hundred thousand rows.
-  IF limit_now IS NOT NULL THEN
+  IF here.most_load_balancers IS NOT NULL THEN
     SELECT count(*) INTO used_now FROM load_balancer
-    WHERE project = the_project AND region_id = the_region AND deleting_since IS NULL;
-    IF used_now >= limit_now THEN
-      RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/loadbalancers', 'limit', limit_now, 'used', used_now);
+    WHERE project = the_project AND region_id = here.region AND deleting_since IS NULL;
+    IF used_now >= here.most_load_balancers THEN
+      RETURN json_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/loadbalancers', 'limit', here.most_load_balancers, 'used', used_now);
     END IF;
   END IF;
-  limit_now := quota_limit(the_project, 'networking.datumapis.com/rulespervpc', the_region, 64);
-  IF limit_now IS NOT NULL THEN
-    used_now := served_vips(the_vpc, the_region);
-    IF used_now + 1 + cardinality(wanted_reservations) > limit_now THEN
-      RETURN jsonb_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/rulespervpc', 'limit', limit_now, 'used', used_now);
+  IF here.most_rules IS NOT NULL THEN
+    used_now := served_vips(the_vpc, here.region);
+    IF used_now + 1 + cardinality(wanted_reservations) > here.most_rules THEN
+      RETURN json_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/rulespervpc', 'limit', here.most_rules, 'used', used_now);
     END IF;
   END IF;
   IF cardinality(wanted_reservations) > 0 THEN
@@ -438,52 +502,40 @@ BEGIN
       JOIN ipv4_reservation held ON held.id = wanted.id
       WHERE held.load_balancer_id IS NOT NULL ORDER BY wanted.place LIMIT 1
     LOOP
-      RETURN jsonb_build_object('refused', 'RESERVATION_IN_USE', 'id', reservation.id, 'place', reservation.place, 'holder', reservation.load_balancer_id);
+      RETURN json_build_object('refused', 'RESERVATION_IN_USE', 'id', reservation.id, 'place', reservation.place, 'holder', reservation.load_balancer_id);
     END LOOP;
   END IF;
-  PERFORM FROM load_balancer WHERE project = the_project AND region_id = the_region
-    AND name = input ->> 'name' AND deleting_since IS NULL;
-  IF FOUND THEN
-    RETURN jsonb_build_object('refused', 'NAME_TAKEN');
+  IF here.name_taken THEN
+    RETURN json_build_object('refused', 'NAME_TAKEN');
   END IF;
 
-  SELECT count(*) FILTER (WHERE wanted."adminState" = 'ENABLED') INTO enabled
-  FROM jsonb_to_recordset(input -> 'backends') AS wanted ("adminState" text);
-  INSERT INTO load_balancer (id, project, region_id, vpc_id, name, display_name, description, labels,
-    protocol, port, session_affinity, health_check, deletion_protection, phase, created_at, updated_at)
-  VALUES (the_id, the_project, the_region, the_vpc, input ->> 'name', input ->> 'displayName',
-    input ->> 'description', input -> 'labels', input ->> 'protocol', (input ->> 'port')::integer,
-    input ->> 'sessionAffinity', input -> 'healthCheck', (input ->> 'deletionProtection')::boolean,
-    CASE WHEN enabled = 0 THEN 'IDLE' ELSE 'PENDING' END, at, at);
-  -- Functions in SQL are planned at every call: called once for all backends, not once for each.
-  health := first_health(the_region, (input #>> '{healthCheck,enabled}')::boolean, 'ENABLED');
-  off := first_health(the_region, (input #>> '{healthCheck,enabled}')::boolean, 'DISABLED');
-  INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state, health_reason,
-    health_message, health_since, created_at)
-  SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState",
-    CASE WHEN disabled THEN off.state ELSE health.state END,
-    CASE WHEN disabled THEN off.reason ELSE health.reason END,
-    CASE WHEN disabled THEN off.message ELSE health.message END, at, at
-  FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text, "adminState" text),
-    LATERAL (SELECT wanted."adminState" = 'DISABLED' AS disabled) AS state;
+  WITH made AS (
+    INSERT INTO load_balancer (id, project, region_id, vpc_id, name, display_name, description, labels,
+      protocol, port, session_affinity, health_check, deletion_protection, phase, observed_generation,
+      created_at, updated_at)
+    VALUES (the_id, the_project, here.region, the_vpc, input ->> 'name', input ->> 'displayName',
+      input ->> 'description', input -> 'labels', input ->> 'protocol', (input ->> 'port')::integer,
+      input ->> 'sessionAffinity', input -> 'healthCheck', (input ->> 'deletionProtection')::boolean,
+      CASE WHEN cardinality(enabled) > 0 THEN 'PENDING' ELSE 'IDLE' END,
+      -- Where nothing has to happen anywhere, what was asked is in effect.
+      CASE WHEN here.clusters IS NULL THEN 1 ELSE 0 END, at, at)),
+  backends AS (
+    INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state, health_reason,
+      health_message, health_since, created_at)
+    SELECT wanted.id, the_id, wanted.address, wanted.name, wanted."adminState",
+      first_health_state(why.reason), why.reason, first_health_message(why.reason), at, at
+    FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text, "adminState" text)
+    CROSS JOIN LATERAL (SELECT CASE WHEN wanted."adminState" = 'DISABLED' THEN here.reason_disabled ELSE here.reason END AS reason) why),
+  -- What ask_placements does, for one that has none yet.
+  placements AS (
+    INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
+    SELECT the_id, cluster, true, at FROM unnest(here.clusters) AS cluster)
+  INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name)
+  VALUES (at, the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated', input ->> 'eventMessage',
+    input #>> '{actor,kind}', input #>> '{actor,name}');
   IF cardinality(wanted_reservations) > 0 THEN
     UPDATE ipv4_reservation SET load_balancer_id = the_id, bound_at = at, updated_at = at,
       generation = generation + 1 WHERE id = ANY (wanted_reservations);
-  END IF;
-  -- What ask_placements does, for one that has none yet.
-  INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
-  SELECT DISTINCT the_id, cluster.id, true, at
-  FROM backend JOIN endpoint ON endpoint.vpc_id = the_vpc AND endpoint.address = backend.address
-  JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = the_region
-  WHERE backend.load_balancer_id = the_id AND backend.admin_state = 'ENABLED';
-  IF NOT FOUND THEN
-    -- Nothing has to happen anywhere: what was asked is in effect.
-    UPDATE load_balancer SET observed_generation = 1 WHERE id = the_id;
-  END IF;
-  vip := allocate_ipv6_block(the_region, the_id);
-  IF vip IS NULL THEN
-    -- Caught by the caller, which maps it to its refusal: all that was written is undone.
-    RAISE EXCEPTION USING ERRCODE = 'LB001', MESSAGE = 'no free IPv6 block';
   END IF;
   IF input ->> 'idempotencyKey' IS NOT NULL THEN
     INSERT INTO idempotency_key (project, mutation, key, input_hash, object_id, created_at)
@@ -491,11 +543,18 @@ BEGIN
     ON CONFLICT (project, mutation, key) DO UPDATE
     SET input_hash = excluded.input_hash, object_id = excluded.object_id, created_at = excluded.created_at;
   END IF;
-  INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name)
-  VALUES (at, the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated', input ->> 'eventMessage',
-    input #>> '{actor,kind}', input #>> '{actor,name}');
-  RETURN jsonb_build_object('id', the_id,
-    'record', (SELECT record FROM load_balancers_json(ARRAY[the_id], the_project, false)));
+  -- Last, since a counter is held from here on until the commit.
+  vip := allocate_ipv6_block(here.region, the_id);
+  IF vip IS NULL THEN
+    -- Caught by the caller, which maps it to its refusal: all that was written is undone.
+    RAISE EXCEPTION USING ERRCODE = 'LB001', MESSAGE = 'no free IPv6 block';
+  END IF;
+  RETURN json_build_object('at', rfc3339(at), 'regionId', here.region, 'vpcName', here.vpc_name,
+    'vip', host(vip), 'prefix', network(vip)::text, 'seen', here.seen,
+    'health', json_build_object('state', first_health_state(here.reason), 'reason', here.reason,
+      'message', first_health_message(here.reason)),
+    'healthDisabled', json_build_object('state', first_health_state(here.reason_disabled),
+      'reason', here.reason_disabled, 'message', first_health_message(here.reason_disabled)));
 END $$;
 
 -- What is wanted of some load balancers in one cluster, for its worker: see src/rules/wanted.ts.

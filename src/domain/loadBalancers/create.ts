@@ -6,7 +6,7 @@ import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../heal
 import { hint } from '../hints.ts'
 import { hashOf } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
-import { invalidValues, type ValidationIssue } from '../input.ts'
+import { invalidValues, isValid, type Valid, type ValidationIssue } from '../input.ts'
 import { carryTrace } from '../placements/trace.ts'
 import type { Planned } from '../plans/plan.ts'
 import { rehearse } from '../plans/rehearse.ts'
@@ -33,8 +33,9 @@ import {
   tooManyReservations,
 } from './createRefusals.ts'
 import type { CreateLoadBalancerInput, ProtocolInput } from './inputs.ts'
-import { readLoadBalancers } from './read.ts'
-import { toRecord } from './stored.ts'
+import { type Made, storedOf, type Wanted } from './made.ts'
+import { readLoadBalancers, readStored } from './read.ts'
+import { type StoredLoadBalancer, toRecord } from './stored.ts'
 
 /**
  * Creates a load balancer with its IPv6 address, backends and bound reservations, as one transaction
@@ -59,18 +60,20 @@ export async function createLoadBalancer(
     answer.refused === 'INVALID'
       ? (overfull ?? new ValidationFailed(issues))
       : refusalOf(answer, scope, input)
-  let answer: Answer
+  let answer: { stored: StoredLoadBalancer } | Exclude<Answer, Made>
   try {
-    const invalid = issues.length > 0 || overfull !== undefined
+    const right = issues.length === 0 && overfull === undefined && isValid(input)
     const asked = {
       id,
       ...visible(scope, input),
       // With something wrong in it only the checks that come before are made, and nothing is sent
       // that may not be JSON for PostgreSQL.
-      ...(invalid ? { invalid } : given(scope, input, protocol, healthCheck)),
+      ...(right
+        ? given(scope, input, protocol, healthCheck)
+        : { invalid: true as const, backends: [] }),
     }
     if (input.validateOnly) return await plan(store, input, asked, settle)
-    answer = await ask(store, scope, (input.ipv4Reservations ?? []).length > 0, asked)
+    answer = await ask(store, scope, asked)
   } catch (error) {
     if (sqlState(error) === 'LB001') return new PoolExhausted(input.region, 'IPV6')
     if (violatedConstraint(error) === 'load_balancer_live_name') return nameTaken(input)
@@ -79,24 +82,42 @@ export async function createLoadBalancer(
   if ('refused' in answer) return settle(answer)
   if ('existing' in answer) return existing(store, scope, answer.existing)
   hint(store)
-  const { record } = answer
-  return { loadBalancer: toRecord(record, await regionOf(store, record.regionId)) }
+  const { stored } = answer
+  return { loadBalancer: toRecord(stored, await regionOf(store, stored.regionId)) }
 }
 
-type Asked = { id: string; [field: string]: unknown }
+type Asked = { id: string } & ReturnType<typeof visible> &
+  (({ invalid: false } & Wanted) | { invalid: true; backends: never[] })
 
-async function ask(store: Store, { trace }: Scope, binds: boolean, input: Asked): Promise<Answer> {
-  if (!binds && trace === undefined) return retried(() => askWith(store.pool, input))
+async function ask(
+  store: Store,
+  { trace }: Scope,
+  asked: Asked,
+): Promise<{ stored: StoredLoadBalancer } | Exclude<Answer, Made>> {
+  const binds = asked.reservations.length > 0
+  if (!binds && trace === undefined) {
+    const answer = await retried(() => askWith(store.pool, asked))
+    return 'at' in answer ? { stored: storedAs(asked, answer) } : answer
+  }
   return transaction(store, async (client) => {
-    const answer = binds ? await askAndFold(client, input) : await askWith(client, input)
-    await carryTrace(client, input.id, trace)
-    return answer
+    const answer = binds ? await askAndFold(client, asked) : await askWith(client, asked)
+    await carryTrace(client, asked.id, trace)
+    if (!('at' in answer)) return answer
+    const [read] = binds
+      ? await readStored(client, { project: asked.project, ids: [asked.id] })
+      : []
+    return { stored: read ?? storedAs(asked, answer) }
   })
 }
 
-async function askAndFold(client: Querier, input: Asked): Promise<Answer> {
-  const answer = await askWith(client, input)
-  if ('record' in answer) await refoldReservations(client, input.id)
+function storedAs(asked: Asked, made: Made): StoredLoadBalancer {
+  if (asked.invalid) throw new Error('what is not valid was created')
+  return storedOf(asked, made)
+}
+
+async function askAndFold(client: Querier, asked: Asked): Promise<Answer> {
+  const answer = await askWith(client, asked)
+  if ('at' in answer) await refoldReservations(client, asked.id)
   return answer
 }
 
@@ -123,11 +144,11 @@ async function plan(
   )
 }
 
-async function askWith(client: Querier, input: object): Promise<Answer> {
+async function askWith(client: Querier, asked: Asked): Promise<Answer> {
   const { rows } = await client.query<{ answer: Answer }>({
     name: 'create-load-balancer',
     text: 'SELECT create_load_balancer($1) AS answer',
-    values: [JSON.stringify(input)],
+    values: [JSON.stringify(asked)],
   })
   const answer = rows[0]?.answer
   if (answer === undefined) throw new Error('create_load_balancer gave no answer')
@@ -140,32 +161,31 @@ const visible = (scope: Scope, input: CreateLoadBalancerInput) => ({
   vpc: isId(input.vpc) ? input.vpc : NOBODY,
   region: input.region.isWellFormed() ? input.region.replaceAll('\0', '') : '',
   reservations: (input.ipv4Reservations ?? []).map((id) => (isId(id) ? id : NOBODY)),
-  backends: [] as unknown[],
 })
+
+type ValidInput = Valid<CreateLoadBalancerInput>
 
 const given = (
   scope: Scope,
-  input: CreateLoadBalancerInput,
+  input: ValidInput,
   protocol: { name: Protocol; port: number },
   healthCheck: HealthCheckSettings,
 ) => {
   const wanted = wantedOf(input, protocol, healthCheck)
   return {
     ...wanted,
-    invalid: false,
+    invalid: false as const,
     actor: scope.actor,
     backends: wanted.backends.map((backend) => ({ id: newId(), ...backend })),
     idempotencyKey: input.idempotencyKey ?? null,
     // Of what is meant: a default is the same whether it was written out or not.
-    inputHash: input.idempotencyKey
-      ? hashOf({ ...wanted, ...visible(scope, input), backends: wanted.backends })
-      : null,
-    eventMessage: `Load balancer "${String(input.name)}" was created.`,
+    inputHash: input.idempotencyKey ? hashOf({ ...wanted, ...visible(scope, input) }) : null,
+    eventMessage: `Load balancer "${input.name}" was created.`,
   }
 }
 
 const wantedOf = (
-  input: CreateLoadBalancerInput,
+  input: ValidInput,
   protocol: { name: Protocol; port: number },
   healthCheck: HealthCheckSettings,
 ) => ({

@@ -12,16 +12,13 @@ import {
 } from '../refusals.ts'
 import type { Scope } from '../scope.ts'
 import type { CreateLoadBalancerInput } from './inputs.ts'
-import type { StoredLoadBalancer } from './stored.ts'
+import type { Made } from './made.ts'
 
 /** How many reservations a load balancer can have: a rule holds 8 VIPs, one is its IPv6 address. */
 export const MOST_RESERVATIONS = 7
 
 /** What `create_load_balancer` answers. */
-export type Answer =
-  | { id: string; record: StoredLoadBalancer }
-  | { existing: string }
-  | CreateRefused
+export type Answer = Made | { existing: string } | CreateRefused
 /** With nothing changed. */
 export type CreateRefused = { refused: string } & RefusalData
 type RefusalData = {

@@ -1,11 +1,12 @@
 import type { Store } from '../../db/client.ts'
+import type { Querier } from '../querier.ts'
 import type { LoadBalancerRecord } from '../records.ts'
 import { regionOf } from '../regions.ts'
 import { type StoredLoadBalancer, toRecord } from './stored.ts'
 
 const READ = {
   name: 'read-load-balancers',
-  text: 'SELECT id, record FROM load_balancers_json($1, $2, false)',
+  text: 'SELECT record FROM load_balancers_json($1, $2, false)',
 }
 
 /**
@@ -16,15 +17,23 @@ export async function readLoadBalancers(
   store: Store,
   { project, ids }: { project: string | null; ids: string[] },
 ): Promise<Map<string, LoadBalancerRecord>> {
-  const { rows } = await store.pool.query<{ id: string; record: StoredLoadBalancer }>({
+  const records = new Map<string, LoadBalancerRecord>()
+  for (const record of await readStored(store.pool, { project, ids })) {
+    records.set(record.id, toRecord(record, await regionOf(store, record.regionId)))
+  }
+  return records
+}
+
+/** The same as they are stored, also in a transaction. */
+export async function readStored(
+  client: Querier,
+  { project, ids }: { project: string | null; ids: string[] },
+): Promise<StoredLoadBalancer[]> {
+  const { rows } = await client.query<{ record: StoredLoadBalancer }>({
     ...READ,
     values: [ids, project],
   })
-  const records = new Map<string, LoadBalancerRecord>()
-  for (const { id, record } of rows) {
-    records.set(id, toRecord(record, await regionOf(store, record.regionId)))
-  }
-  return records
+  return rows.map(({ record }) => record)
 }
 
 /** The id of the live load balancer of that name; null when there is none. */

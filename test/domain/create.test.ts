@@ -1,0 +1,136 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { openStore, type Store } from '../../src/db/client.ts'
+import { recordEndpoints, recordVpcs } from '../../src/domain/inventory.ts'
+import { createLoadBalancer } from '../../src/domain/loadBalancers/create.ts'
+import { readLoadBalancers } from '../../src/domain/loadBalancers/read.ts'
+import { registerCluster } from '../../src/domain/operators/clusters.ts'
+import { createAddressPool } from '../../src/domain/operators/pools.ts'
+import { setProjectRelease, setQuota } from '../../src/domain/operators/projects.ts'
+import { createRegion } from '../../src/domain/operators/regions.ts'
+import type { Label } from '../../src/domain/records.ts'
+import { createIPv4Reservation } from '../../src/domain/reservations/create.ts'
+import { useDatabase } from '../support/database.ts'
+
+const database = useDatabase()
+const project = 'demo'
+const scope = { project, actor: { kind: 'USER', name: 'tester' } } as const
+const region = 'us-east-1'
+/** Which hosts of fd00::/64 each cluster knows. */
+const CLUSTERS = { one: [1, 2, 3], two: [2, 4], three: [3, 4, 5] }
+/** Two of them are known nowhere. */
+const ADDRESSES = ['fd00::1', 'fd00::2', 'fd00::3', 'fd00::4', 'fd00::5', 'fd00::a', 'fd00::1:2']
+let store: Store
+let vpc: string
+let number = 0
+
+beforeAll(async () => {
+  store = openStore({ connectionString: database.url })
+  await createRegion(store, { code: region, displayName: 'US East', cityCode: 'IAD' })
+  await createAddressPool(store, { name: 'east6', region, prefix: '2001:db8:1::/64' })
+  await createAddressPool(store, { name: 'east4', region, prefix: '198.51.100.0/24' })
+  await setProjectRelease(store, { project, released: true })
+  for (const resource of ['loadbalancers', 'rulespervpc', 'ipv4reservations']) {
+    const named = `networking.datumapis.com/${resource}`
+    await setQuota(store, { project, region, resource: named, limit: null })
+  }
+  await recordVpcs(store, [{ ref: 'vpc1', name: 'main', project }])
+  vpc = (await store.prisma.vpc.findFirstOrThrow()).id
+  for (const [name, hosts] of Object.entries(CLUSTERS)) {
+    await registerCluster(store, { name, region, context: name })
+    const { id } = await store.prisma.cluster.findFirstOrThrow({ where: { name } })
+    const endpoints = hosts.map((host) => ({
+      attachmentUid: `${name}-${host}`,
+      attachmentNamespace: project,
+      attachmentName: `machine-${host}`,
+      attachmentRef: `att${host}`,
+      vpcRef: 'vpc1',
+      address: `fd00::${host}`,
+      node: `${name}-node-${host}`,
+      egressKind: 'veth' as const,
+    }))
+    const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
+    await recordEndpoints(store, id, uids, endpoints)
+  }
+})
+afterAll(() => store.close())
+
+const inputs = fc.record({
+  displayName: fc.option(fc.constantFrom('Web', 'Ünïcode "quoted"')),
+  labels: fc.constantFrom<Label[]>(
+    [],
+    [
+      { key: 'b', value: '' },
+      { key: 'a', value: 'x' },
+    ],
+  ),
+  protocol: fc.constantFrom({ tcp: { port: 443 } }, { udp: { port: 53 } }),
+  sessionAffinity: fc.constantFrom('NONE' as const, 'CLIENT_IP' as const),
+  deletionProtection: fc.boolean(),
+  healthCheck: fc.constantFrom(
+    null,
+    { enabled: false },
+    { enabled: true, probe: { http: { port: 8080, path: '/up' } }, minimumHealthyPercent: 50 },
+  ),
+  backends: fc.uniqueArray(
+    fc.record({
+      address: fc.constantFrom(...ADDRESSES),
+      adminState: fc.constantFrom('ENABLED' as const, 'STANDBY' as const, 'DISABLED' as const),
+    }),
+    { selector: ({ address }) => address },
+  ),
+  reserved: fc.nat({ max: 2 }),
+})
+const clusters = fc.record({
+  name: fc.constantFrom(...Object.keys(CLUSTERS)),
+  mode: fc.constantFrom('ACTIVE', 'CORDONED', 'DRAINED'),
+  forgotten: fc.boolean(),
+  hasProber: fc.boolean(),
+  unreachable: fc.boolean(),
+})
+
+it('whatever is created, the answer is what a read then gives', async () => {
+  await fc.assert(
+    fc.asyncProperty(inputs, fc.array(clusters), async ({ reserved, ...input }, states) => {
+      await standAt(states)
+      const reservations: string[] = []
+      for (let index = 0; index < reserved; index += 1) reservations.push(await reserve())
+      number += 1
+      const name = `lb-${number}`
+      const made = await createLoadBalancer(store, scope, {
+        ...input,
+        name,
+        vpc,
+        region,
+        ipv4Reservations: reservations,
+      })
+      if (!('loadBalancer' in made)) throw new Error(JSON.stringify(made))
+      const { loadBalancer } = made
+      const read = await readLoadBalancers(store, { project, ids: [loadBalancer.id] })
+      expect(loadBalancer).toEqual(read.get(loadBalancer.id))
+    }),
+    { numRuns: 60 },
+  )
+})
+
+async function standAt(states: { name: string; mode: string; [what: string]: unknown }[]) {
+  await store.pool.query(
+    `UPDATE cluster SET mode = 'ACTIVE', cordoned_since = NULL, forgotten_at = NULL, has_prober = false, unreachable_since = NULL`,
+  )
+  for (const { name, mode, forgotten, hasProber, unreachable } of states) {
+    await store.pool.query(
+      `UPDATE cluster SET mode = $2, cordoned_since = CASE WHEN $2 <> 'ACTIVE' THEN now() END,
+         forgotten_at = CASE WHEN $3 THEN now() END, has_prober = $4,
+         unreachable_since = CASE WHEN $5 THEN now() END
+       WHERE name = $1`,
+      [name, mode, forgotten, hasProber, unreachable],
+    )
+  }
+}
+
+async function reserve(): Promise<string> {
+  number += 1
+  const made = await createIPv4Reservation(store, scope, { name: `ip-${number}`, region })
+  if (!('reservation' in made)) throw new Error(JSON.stringify(made))
+  return made.reservation.id
+}

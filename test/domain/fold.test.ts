@@ -179,6 +179,13 @@ describe('conditions', () => {
     ['there is no check', [withHealth(1, 'NOT_CHECKED', 'NoHealthCheck')], 'TRUE NoHealthCheck'],
     ['one is new', [backend(1), withHealth(2, 'UNKNOWN', 'NotProbedYet')], 'UNKNOWN NotProbedYet'],
     ['one fails', [backend(1), withHealth(2, 'UNHEALTHY')], 'FALSE SomeUnhealthy'],
+    ['one comes and goes', [backend(1), withHealth(2, 'UNHEALTHY', 'Flapping')], 'FALSE Flapping'],
+    [
+      'one fails and one comes and goes',
+      [backend(1), withHealth(2, 'UNHEALTHY'), withHealth(3, 'UNHEALTHY', 'Flapping')],
+      'FALSE SomeUnhealthy',
+    ],
+    ['all come and go', [withHealth(1, 'UNHEALTHY', 'Flapping')], 'FALSE FailOpen'],
     ['all fail', [withHealth(1, 'UNHEALTHY'), withHealth(2, 'UNHEALTHY')], 'FALSE FailOpen'],
     [
       'a disabled one fails',

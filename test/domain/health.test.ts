@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type History, judge, unprobed } from '../../src/domain/health/judge.ts'
 
 const REFUSED = 'connection refused by [2001:db8::1]:80'
+const AT = { change: 0, at: 0 }
 
 /** Judges letters in turn: S is a success, F a failure. */
 function judging(
@@ -15,7 +16,7 @@ function judging(
       judge(
         settings,
         history,
-        letter === 'S' ? { ok: true, change: 0 } : { ok: false, message: REFUSED, change: 0 },
+        letter === 'S' ? { ok: true, ...AT } : { ok: false, message: REFUSED, ...AT },
         believed,
       ),
     from,
@@ -56,7 +57,7 @@ describe('a backend', () => {
 
   test('is not judged by a probe that began before its last change', () => {
     const changed = { ...judging('FF', standard), change: 1 }
-    expect(judge(standard, changed, { ok: false, message: REFUSED, change: 0 }, true)).toBe(changed)
+    expect(judge(standard, changed, { ok: false, message: REFUSED, ...AT }, true)).toBe(changed)
   })
 
   test('is not made unhealthy by a prober that is not believed, and is once it is', () => {

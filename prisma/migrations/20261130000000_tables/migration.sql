@@ -186,6 +186,8 @@ CREATE TABLE "backend" (
   "health_reason" TEXT NOT NULL DEFAULT 'NotProbedYet',
   "health_message" TEXT NOT NULL DEFAULT '',
   "health_since" TIMESTAMPTZ(3) NOT NULL,
+  -- How it came and went of late (src/domain/health/flapping.ts); null: it did not.
+  "health_flaps" JSONB,
   "created_at" TIMESTAMPTZ(3) NOT NULL,
   CONSTRAINT "backend_pkey" PRIMARY KEY ("id"),
   CONSTRAINT "backend_admin_state_known" CHECK ("admin_state" IN ('ENABLED', 'STANDBY', 'DISABLED')),

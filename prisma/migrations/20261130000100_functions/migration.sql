@@ -680,7 +680,7 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN state || ' ' || reason || ' ' || rfc3339(since);
 
 -- Writes what became of the health of some backends of one load balancer: [{id, known, state, reason,
--- message}], `known` being the mark that it was judged from. Locks the load balancer first; backends
+-- message, flaps}], `known` being the mark that it was judged from. Locks the load balancer first; backends
 -- whose health was changed meanwhile are left alone. One version is counted for each new state among
 -- them (an event each); placements are asked where it may change which backends serve. Answers
 -- {"outcome": "gone" | "lease-lost" | "stale"} with nothing changed, or
@@ -709,9 +709,9 @@ BEGIN
   END IF;
   WITH written AS (
     UPDATE backend SET health_state = wanted.state, health_reason = wanted.reason,
-      health_message = wanted.message,
+      health_message = wanted.message, health_flaps = wanted.flaps,
       health_since = CASE WHEN old.health_state = wanted.state THEN old.health_since ELSE clock_timestamp() END
-    FROM jsonb_to_recordset(changes) AS wanted (id uuid, known text, state text, reason text, message text)
+    FROM jsonb_to_recordset(changes) AS wanted (id uuid, known text, state text, reason text, message text, flaps jsonb)
     JOIN backend old ON old.id = wanted.id
     WHERE backend.id = wanted.id AND old.load_balancer_id = the_load_balancer
       AND health_mark(old.health_state, old.health_reason, old.health_since) = wanted.known

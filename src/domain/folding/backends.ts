@@ -87,6 +87,10 @@ export const allHealthy = (
     const count = `${unhealthy.length} of ${enabled.length} enabled backends fail: ${namesOf(unhealthy)}.`
     if (failsOpen(usable.length, fine.length, minimum))
       return found('FALSE', 'FailOpen', `${count} ${REASONS.FailOpen}`)
+    if (unhealthy.every(({ health }) => health.reason === 'Flapping')) {
+      const words = `${unhealthy.length} of ${enabled.length} enabled backends: ${namesOf(unhealthy)}.`
+      return found('FALSE', 'Flapping', `${words} ${REASONS.Flapping}`)
+    }
     const all = unhealthy.length === enabled.length
     return found('FALSE', all ? 'AllUnhealthy' : 'SomeUnhealthy', count)
   }

@@ -1,5 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import type { HealthCheckSettings, HealthState } from '../records.ts'
+import type { Flaps } from './flapping.ts'
 
 /** A load balancer with those of its backends that the owner of a cluster is concerned with. */
 export type ProbedLoadBalancer = {
@@ -16,6 +17,8 @@ export type ProbedBackend = {
   address: string
   state: HealthState
   reason: string
+  /** null: it never came and went. */
+  flaps: Flaps | null
   /** Tells this state of its health from earlier ones. */
   mark: string
 }
@@ -27,7 +30,7 @@ export type ProbedBackend = {
 const backendsIn = (condition: string, leftTo: string): string => `
 SELECT lb.id, lb.rules_generation AS "rulesGeneration", lb.port, lb.health_check AS "healthCheck",
   json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
-    'state', backend.health_state, 'reason', backend.health_reason,
+    'state', backend.health_state, 'reason', backend.health_reason, 'flaps', backend.health_flaps,
     'mark', health_mark(backend.health_state, backend.health_reason, backend.health_since))) AS backends
 FROM cluster AS here
 JOIN (

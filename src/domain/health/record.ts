@@ -7,6 +7,7 @@ import { hint } from '../hints.ts'
 import { refold } from '../loadBalancers/refold.ts'
 import { LeaseLost, type Ownership } from '../placements/report.ts'
 import type { HealthState } from '../records.ts'
+import type { Flaps } from './flapping.ts'
 
 /** What a backend's health becomes; `known` is the mark that this was judged from. */
 export type Transition = {
@@ -15,6 +16,8 @@ export type Transition = {
   state: HealthState
   reason: Reason
   message: string
+  /** Absent: how it came and went is forgotten. */
+  flaps?: Flaps
 }
 
 type Moved = {

@@ -273,7 +273,8 @@ async function write(
          health_state = CASE WHEN anew THEN health.state ELSE health_state END,
          health_reason = CASE WHEN anew THEN health.reason ELSE health_reason END,
          health_message = CASE WHEN anew THEN health.message ELSE health_message END,
-         health_since = CASE WHEN anew THEN clock_timestamp() ELSE health_since END
+         health_since = CASE WHEN anew THEN clock_timestamp() ELSE health_since END,
+         health_flaps = CASE WHEN anew THEN NULL ELSE health_flaps END
        FROM (SELECT id AS it, (admin_state = 'DISABLED') <> ($3 = 'DISABLED') AS anew FROM backend WHERE id = $1) AS now,
          first_health($4, $5, $3) AS health
        WHERE id = now.it`,

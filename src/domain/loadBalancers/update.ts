@@ -109,7 +109,7 @@ function decide(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): De
       // Turned off nobody looks any more; turned on nothing is known yet.
       await client.query(
         `UPDATE backend SET health_state = health.state, health_reason = health.reason,
-           health_message = health.message, health_since = clock_timestamp()
+           health_message = health.message, health_since = clock_timestamp(), health_flaps = NULL
          FROM backend AS now, first_health($3, $2, now.admin_state) AS health
          WHERE now.id = backend.id AND backend.load_balancer_id = $1`,
         [current.id, after.healthCheck.enabled, current.regionId],

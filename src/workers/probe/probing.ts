@@ -33,6 +33,8 @@ export type ProbingOptions = {
   random?: () => number
   /** How long a second of settings and pauses is, in milliseconds: tests hurry. */
   second?: number
+  /** Milliseconds since 1970: for what outlives this worker. */
+  now?: () => number
 }
 
 /**
@@ -42,6 +44,7 @@ export type ProbingOptions = {
 export class Probing {
   readonly #with: ProbingOptions
   readonly #second: number
+  readonly #now: () => number
   readonly #groups = new Map<string, Group>()
   readonly #trust = new Trust()
   readonly #rounds: Rounds
@@ -64,6 +67,7 @@ export class Probing {
     this.#hasProber = options.hasProber
     const second = options.second ?? 1_000
     this.#second = second
+    this.#now = options.now ?? Date.now
     this.#transitions = new Transitions({ store, owner, second, leaseLost, log })
     this.#rounds = new Rounds({
       prober,
@@ -167,7 +171,7 @@ export class Probing {
     const added = backends.flatMap((backend) => {
       const target = group.targets.get(backend.id)
       if (target === undefined) {
-        const made = new Target(group, backend)
+        const made = new Target(group, backend, this.#now)
         group.targets.set(made.id, made)
         return [made]
       }

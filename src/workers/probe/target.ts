@@ -1,3 +1,4 @@
+import { STEADY } from '../../domain/health/flapping.ts'
 import { type HealthReason, type History, judge, unprobed } from '../../domain/health/judge.ts'
 import type { ProbedBackend } from '../../domain/health/probed.ts'
 import type { Transition } from '../../domain/health/record.ts'
@@ -18,10 +19,13 @@ export type Group = {
 const JUDGED: ReadonlySet<string> = new Set<HealthReason>([
   'Healthy',
   'Unhealthy',
+  'Flapping',
   'NotProbedYet',
   'ProberDistrusted',
 ])
 const isJudged = (reason: string): reason is HealthReason => JUDGED.has(reason)
+
+type Stored = Pick<ProbedBackend, 'state' | 'reason' | 'flaps'>
 
 /** A backend that is probed: what the store says of its health, and what the probes since say. */
 export class Target {
@@ -29,17 +33,19 @@ export class Target {
   readonly address: string
   readonly group: Group
   readonly #ending = new AbortController()
-  #stored: Pick<ProbedBackend, 'state' | 'reason' | 'mark'>
+  #stored: Stored & Pick<ProbedBackend, 'mark'>
   #history: History
   #writtenAt = Number.NEGATIVE_INFINITY
   #failingSince: number | undefined
-  #lastProbedAt: Date | undefined
+  #lastProbedAt: number | undefined
   #lastBeganAt: number | undefined
+  readonly #now: () => number
 
-  constructor(group: Group, backend: ProbedBackend) {
+  constructor(group: Group, backend: ProbedBackend, now: () => number) {
     this.id = backend.id
     this.address = backend.address
     this.group = group
+    this.#now = now
     this.#stored = backend
     this.#history = begun(backend, 0)
   }
@@ -82,29 +88,33 @@ export class Target {
   /** Judges a probe that began at `beganAt` (ms) under the number `change`. */
   judge(outcome: Outcome, probe: { change: number; beganAt: number }, trust: Trust): void {
     if (probe.change !== this.change) return
-    this.#lastProbedAt = new Date()
+    const at = this.#now()
+    this.#lastProbedAt = at
     const { check } = this.group
     // One failure alone is weighed against what succeeded since the probe before it.
     const before = check.fall === 1 ? (this.#lastBeganAt ?? probe.beganAt) : probe.beganAt
     this.#failingSince = outcome.ok ? undefined : (this.#failingSince ?? before)
     this.#lastBeganAt = probe.beganAt
     const believed = trust.believes(this.#failingSince ?? before)
+    const about = { change: probe.change, at }
     const result = outcome.ok
-      ? { ok: true as const, change: probe.change }
-      : { ok: false as const, message: sentence(outcome.message), change: probe.change }
+      ? { ok: true as const, ...about }
+      : { ok: false as const, message: sentence(outcome.message), ...about }
     this.#history = judge(check, this.#history, result, believed)
   }
 
   /** What has to be written; undefined: the store has it already. */
   transition(): Transition | undefined {
-    const { state, reason, message } = this.#history
-    if (state === this.#stored.state && reason === this.#stored.reason) return undefined
-    return { id: this.id, known: this.#stored.mark, state, reason, message }
+    const { state, reason, message, flaps } = this.#history
+    const stored = this.#stored
+    const held = flaps.heldUntil === (stored.flaps ?? STEADY).heldUntil
+    if (state === stored.state && reason === stored.reason && held) return undefined
+    return { id: this.id, known: stored.mark, state, reason, message, flaps }
   }
 
   /** A transition was written, and the store's mark is this now. */
-  written({ state, reason }: Transition, mark: string, at: number): void {
-    this.#stored = { state, reason, mark }
+  written({ state, reason, flaps }: Transition, mark: string, at: number): void {
+    this.#stored = { state, reason, flaps: flaps ?? null, mark }
     this.#writtenAt = at
   }
 
@@ -113,17 +123,15 @@ export class Target {
     const { successes, failures } = this.#history
     return this.#lastProbedAt === undefined
       ? undefined
-      : { id: this.id, at: this.#lastProbedAt.toISOString(), successes, failures }
+      : { id: this.id, at: new Date(this.#lastProbedAt).toISOString(), successes, failures }
   }
 }
 
 /** Streaks aren't taken over from an earlier owner: a worker believes what it saw by itself. */
-function begun(
-  { state, reason }: Pick<ProbedBackend, 'state' | 'reason'>,
-  change: number,
-): History {
-  if (state === 'NOT_CHECKED' || !isJudged(reason)) return unprobed(change)
-  return { ...unprobed(change), state, reason, message: REASONS[reason] }
+function begun({ state, reason, flaps }: Stored, change: number): History {
+  const fresh = unprobed(change)
+  if (state === 'NOT_CHECKED' || !isJudged(reason)) return fresh
+  return { ...fresh, state, reason, message: REASONS[reason], flaps: flaps ?? fresh.flaps }
 }
 
 const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`

@@ -4,22 +4,13 @@ import { recordHealth } from '../../../src/domain/health/record.ts'
 import { addBackends, updateBackends } from '../../../src/domain/loadBalancers/backends.ts'
 import { deleteLoadBalancer } from '../../../src/domain/loadBalancers/delete.ts'
 import { updateLoadBalancer } from '../../../src/domain/loadBalancers/update.ts'
-import { readWanted } from '../../../src/domain/placements/wanted.ts'
 import { failed } from '../../../src/workers/probe/prober.ts'
 import { Slots } from '../../../src/workers/probe/slots.ts'
 import { ADDRESSES, SECOND, scope, useScene } from './scene.ts'
 
 const scene = useScene()
+const { listed } = scene
 const [A = '', B = '', C = '', D = ''] = ADDRESSES
-
-/** Addresses that the cluster's rule lists. */
-async function listed(id: string): Promise<string[]> {
-  const taken = (await readWanted(scene.store, scene.owner.cluster, [id])).get(id)
-  const backends = taken?.wanted.backends ?? []
-  return backends
-    .filter(({ adminState, unhealthy }) => adminState === 'ENABLED' && !unhealthy)
-    .map(({ address }) => address)
-}
 
 const asked = async (id: string): Promise<number> => {
   const placement = await scene.store.prisma.placement.findFirstOrThrow({

@@ -10,6 +10,7 @@ import { createAddressPool } from '../../../src/domain/operators/pools.ts'
 import { setProjectRelease } from '../../../src/domain/operators/projects.ts'
 import { createRegion } from '../../../src/domain/operators/regions.ts'
 import { renewLeases } from '../../../src/domain/placements/leases.ts'
+import { readWanted } from '../../../src/domain/placements/wanted.ts'
 import type { EventRecord, LoadBalancerRecord } from '../../../src/domain/records.ts'
 import { Refusal } from '../../../src/domain/refusals.ts'
 import { DirectProber } from '../../../src/workers/probe/directProber.ts'
@@ -163,6 +164,14 @@ export function useScene() {
         [id],
       )
       return rows
+    },
+    /** Addresses that the cluster's rule should list. */
+    async listed(id: string): Promise<string[]> {
+      const taken = (await readWanted(store, cluster, [id])).get(id)
+      const backends = taken?.wanted.backends ?? []
+      return backends
+        .filter(({ adminState, unhealthy }) => adminState === 'ENABLED' && !unhealthy)
+        .map(({ address }) => address)
     },
     /** Waits until the backends' states, in the order they were added, are these. */
     async until(id: string, states: string[]): Promise<void> {

@@ -117,15 +117,15 @@ async function writeVpcs(client: PoolClient, seen: SeenVpc[]): Promise<void> {
 /**
  * Takes in what some attachments of a cluster carry now (`uids` without an endpoint carry nothing any
  * more), and derives the placements of every load balancer that has one of the changed attachments'
- * addresses as a backend. Answers how many load balancers that were.
+ * addresses as a backend. Answers the ids of those load balancers.
  */
 export async function recordEndpoints(
   store: Store,
   cluster: string,
   uids: string[],
   seen: SeenEndpoint[],
-): Promise<number> {
-  if (uids.length === 0) return 0
+): Promise<string[]> {
+  if (uids.length === 0) return []
   const touched = await transaction(store, async (client) => {
     const { rows } = await client.query<{ id: string }>(
       `WITH seen AS (
@@ -164,7 +164,31 @@ export async function recordEndpoints(
     return rows
   })
   for (const { id } of touched) await rederive(store, id)
-  return touched.length
+  return touched.map(({ id }) => id)
+}
+
+/** Those of some attachments that carry, or carried, an address of one of some load balancers. */
+export async function readTouching(
+  store: Store,
+  cluster: string,
+  loadBalancers: string[],
+  uids: string[],
+  seen: SeenEndpoint[],
+): Promise<string[]> {
+  const { rows } = await store.pool.query<{ uid: string }>(
+    `SELECT DISTINCT carried.uid
+     FROM (
+       SELECT endpoint."attachmentUid" AS uid, vpc.id AS vpc_id, endpoint.address
+       FROM jsonb_to_recordset($4) AS endpoint ("attachmentUid" text, "vpcRef" text, address inet)
+       JOIN vpc ON vpc.ref = endpoint."vpcRef"
+       UNION
+       SELECT attachment_uid, vpc_id, address FROM endpoint
+       WHERE cluster_id = $1 AND attachment_uid = ANY ($3::text[])) carried
+     JOIN backend ON backend.address = carried.address AND backend.load_balancer_id = ANY ($2::uuid[])
+     JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = carried.vpc_id`,
+    [cluster, loadBalancers, uids, JSON.stringify(seen)],
+  )
+  return rows.map(({ uid }) => uid)
 }
 
 /** The attachments of a cluster that the store knows endpoints of; `key`: `namespace/name`. */

@@ -21,6 +21,7 @@ import { REASONS, type Reason } from '../rules/reasons.ts'
 import { RelistBrake, verdictOn } from './brake.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
+import { Pacing } from './pacing.ts'
 import { endpointsOf, projectOf } from './seen.ts'
 import { Vanishing } from './vanishing.ts'
 
@@ -51,6 +52,7 @@ export class Inventory {
     attachments: new RelistBrake(),
   }
   readonly #vanishing: Vanishing
+  readonly #pacing: Pacing
   readonly #dirtyVpcs = new Set<string>()
   /** By uid: what it carries now; undefined: it is gone. */
   readonly #dirtyAttachments = new Map<string, VpcAttachment | undefined>()
@@ -87,6 +89,7 @@ export class Inventory {
       changed: () => this.#tell(),
       failed: (error) => this.#log.warn({ err: error }, 'attachments could not be looked at again'),
     })
+    this.#pacing = new Pacing(this.#store, this.#clusterId, (kept) => this.#putBack(kept))
     const gate = (brake: RelistBrake) => (known: number, vanished: number) =>
       this.#believes(brake, known, vanished)
     this.#namespaces = cluster.follow<KubeObject>(
@@ -197,6 +200,7 @@ export class Inventory {
     this.#closed = true
     clearTimeout(this.#timer)
     clearTimeout(this.#patience)
+    this.#pacing.close()
     await Promise.all([
       this.#vpcs.close(),
       this.#namespaces.close(),
@@ -218,6 +222,14 @@ export class Inventory {
   async #look(): Promise<Set<string>> {
     const attachments = await this.#cluster.list<VpcAttachment>(VPC_ATTACHMENTS)
     return new Set(attachments.flatMap(({ metadata }) => metadata.uid ?? []))
+  }
+
+  /** But for what is newer by now. */
+  #putBack(attachments: ReadonlyMap<string, VpcAttachment | undefined>): void {
+    for (const [uid, attachment] of attachments) {
+      if (!this.#dirtyAttachments.has(uid)) this.#dirtyAttachments.set(uid, attachment)
+    }
+    this.#wake()
   }
 
   #forget(uids: string[]): void {
@@ -287,6 +299,7 @@ export class Inventory {
     this.#dirtyVpcs.clear()
     for (const uid of attachments.keys()) this.#dirtyAttachments.delete(uid)
     try {
+      await this.#pacing.keepBack(attachments)
       await recordSightings(
         this.#store,
         this.#clusterId,
@@ -296,14 +309,13 @@ export class Inventory {
         }),
       )
       const endpoints = [...attachments.values()].flatMap((each) => endpointsOf(each))
-      await recordEndpoints(this.#store, this.#clusterId, [...attachments.keys()], endpoints)
+      const uids = [...attachments.keys()]
+      this.#pacing.changed(await recordEndpoints(this.#store, this.#clusterId, uids, endpoints))
       return false
     } catch (error) {
       this.#log.warn({ err: error }, 'the inventory could not be taken in; it is tried again')
       for (const key of vpcs) this.#dirtyVpcs.add(key)
-      for (const [uid, attachment] of attachments) {
-        if (!this.#dirtyAttachments.has(uid)) this.#dirtyAttachments.set(uid, attachment)
-      }
+      this.#putBack(attachments)
       return true
     }
   }

@@ -1,0 +1,73 @@
+import { afterEach, expect, test } from 'vitest'
+import type { VpcAttachment } from '../../src/rules/objects.ts'
+import { Pacing } from '../../src/workers/pacing.ts'
+import { ADDRESSES, useScene } from './probe/scene.ts'
+
+const scene = useScene()
+const [A = '', B = '', C = '', D = ''] = ADDRESSES
+type Attachments = Map<string, VpcAttachment | undefined>
+
+const attachment = (uid: string, address: string): VpcAttachment => ({
+  apiVersion: 'cloud.datumapis.com/v1alpha1',
+  kind: 'VPCAttachment',
+  metadata: { uid, name: uid, namespace: 'alpha' },
+  spec: { vpc: { name: 'main' }, interface: { addresses: [`${address}/128`] } },
+  status: { vpc: 'vpc1', vpcAttachment: uid, node: 'node-9' },
+})
+
+const open = new Set<Pacing>()
+afterEach(() => {
+  for (const pacing of open) pacing.close()
+})
+
+function paced() {
+  const released: Attachments[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const pacing = new Pacing(scene.store, scene.owner.cluster, (kept) => {
+    released.push(kept)
+    resolve()
+  })
+  open.add(pacing)
+  const left = async (given: Attachments) => {
+    await pacing.keepBack(given)
+    return [...given.keys()]
+  }
+  return { pacing, released, some: promise, left }
+}
+
+test('a first change goes at once, further ones of the same load balancer follow together', async () => {
+  const web = await scene.create('web', [A, B, C])
+  await scene.create('mail', [D])
+  const { pacing, released, some, left } = paced()
+  expect(await left(new Map([['one', attachment('one', A)]]))).toEqual(['one'])
+  const began = performance.now()
+  pacing.changed([web])
+
+  expect(await left(new Map([['two', attachment('two', B)]]))).toEqual([])
+  // The scene's own attachment of C goes, and D is another load balancer's.
+  const more: Attachments = new Map([
+    ['uid-2', undefined],
+    ['other', attachment('other', D)],
+  ])
+  expect(await left(more)).toEqual(['other'])
+  await some
+  expect(performance.now() - began).toBeGreaterThan(990)
+  expect(released.map((kept) => [...kept])).toEqual([
+    [
+      ['two', attachment('two', B)],
+      ['uid-2', undefined],
+    ],
+  ])
+  expect(await left(new Map(released[0]))).toEqual(['two', 'uid-2'])
+})
+
+test('what is kept back is forgotten for what is newer', async () => {
+  const web = await scene.create('web', [A, B])
+  const { pacing, released, some, left } = paced()
+  pacing.changed([web])
+  expect(await left(new Map([['one', attachment('one', A)]]))).toEqual([])
+  expect(await left(new Map([['one', attachment('one', ADDRESSES[9] ?? '')]]))).toEqual(['one'])
+  expect(await left(new Map([['two', attachment('two', B)]]))).toEqual([])
+  await some
+  expect([...(released[0]?.keys() ?? [])]).toEqual(['two'])
+})

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { finishDeletion } from '../../src/domain/loadBalancers/finish.ts'
+import { decodeId } from '../../src/schema/ids.ts'
 import { create, field, useService } from './service.ts'
 import { subscribe, TRANSPORTS } from './streams.ts'
 
@@ -38,5 +40,38 @@ test.each(TRANSPORTS)(
     } finally {
       held.release()
     }
+  },
+)
+
+test.each(TRANSPORTS)(
+  'over %s, an end that stands in the log before an earlier change is told as gone',
+  async (transport) => {
+    const name = `inverted-${transport}`
+    const made = await create(service, name)
+    const stream = subscribe<Event>(service, transport, WATCH, { filter: { nameContains: name } })
+    expect((await stream.next())?.type).toBe('ADDED')
+    expect((await stream.next())?.type).toBe('SYNCED')
+    const deleting = await service.store.pool.connect()
+    try {
+      // It begins first, and so its event comes first, though it waits for the change.
+      await deleting.query('BEGIN')
+      await deleting.query('SELECT pg_current_xact_id()')
+      const { body } = await service.query(
+        `mutation ($id: ID!) { updateLoadBalancer(input: { id: $id, displayName: "Changed" }) { __typename } }`,
+        { id: made.id },
+      )
+      expect(field(body)).toEqual({ __typename: 'UpdateLoadBalancerPayload' })
+      const uuid = decodeId(made.id)?.uuid ?? ''
+      await deleting.query(
+        'UPDATE load_balancer SET deleting_since = now(), version = version + 1 WHERE id = $1',
+        [uuid],
+      )
+      await finishDeletion(deleting, uuid)
+      await deleting.query('COMMIT')
+    } finally {
+      deleting.release()
+    }
+    expect(await stream.next()).toMatchObject({ type: 'DELETED', id: made.id })
+    await stream.end()
   },
 )

@@ -145,7 +145,8 @@ export async function answerOf(response: Response): Promise<Answer> {
   }
 }
 
-async function fill(store: Store): Promise<void> {
+/** Two projects with a VPC of four endpoints each, in a region of one cluster. */
+export async function fill(store: Store): Promise<void> {
   await createRegion(store, { code: 'us-east-1', displayName: 'US East', cityCode: 'IAD' })
   await registerCluster(store, {
     name: 'east-1',

@@ -189,8 +189,10 @@ class Watch<T extends Versioned> {
       if (objectKind !== kind || (ours !== null && project !== ours)) continue
       if (only !== undefined && objectId !== only) continue
       if (version <= (this.#sent.get(objectId) ?? 0)) continue
-      const created = version === 1 || (changed.get(objectId)?.created ?? false)
-      changed.set(objectId, { created, last: object ?? null })
+      const before = changed.get(objectId)
+      const created = version === 1 || (before?.created ?? false)
+      // Its end may stand before an earlier change: the log isn't in the order of versions.
+      changed.set(objectId, { created, last: object ?? before?.last ?? null })
     }
     const ids = [...changed.keys()]
     const told: WatchEvent<T>[] = []

@@ -18,7 +18,12 @@ import type { Context } from '../../schema/context.ts'
 import { matchesReservation } from '../../schema/ipv4ReservationFilter.ts'
 import { matchesLoadBalancer } from '../../schema/loadBalancerFilter.ts'
 import { LARGEST_PAGE } from '../../schema/pages.ts'
+import { shared } from './shared.ts'
 import type { Watched } from './watch.ts'
+
+// Of which project a change is, is known from the log.
+const loadBalancersOf = shared((store, ids) => readLoadBalancers(store, { project: null, ids }))
+const reservationsOf = shared((store, ids) => readReservations(store, { project: null, ids }))
 
 /** The load balancers of the project that match. */
 export function loadBalancers(
@@ -27,14 +32,21 @@ export function loadBalancers(
 ): Watched<LoadBalancerRecord> {
   // Those of the records read last: each is matched before more are read.
   let placed: ReadonlySet<string> = new Set()
+  const place = async (ids: string[]) => {
+    if (filter.cluster != null) placed = await placedIn(store, filter.cluster, ids)
+  }
   return {
     kind: 'LoadBalancer',
     filtered: Object.keys(filter).length > 0,
     matches: (record) => matchesLoadBalancer(filter, record, placed),
     list: () => allOf((page) => listLoadBalancers(store, { project, filter, page })),
     async read(ids) {
-      if (filter.cluster != null) placed = await placedIn(store, filter.cluster, ids)
+      await place(ids)
       return readLoadBalancers(store, { project, ids })
+    },
+    async reread(changed) {
+      await place([...changed.keys()])
+      return loadBalancersOf(store, changed)
     },
     last: (logged) => lastLoadBalancer(store, logged),
   }
@@ -54,6 +66,7 @@ export function oneLoadBalancer(
       yield [uuid]
     },
     read: (ids) => readLoadBalancers(store, { project, ids }),
+    reread: (changed) => loadBalancersOf(store, changed),
     last: (logged) => lastLoadBalancer(store, logged),
   }
 }
@@ -69,6 +82,7 @@ export function reservations(
     matches: (record) => matchesReservation(filter, record),
     list: () => allOf((page) => listReservations(store, { project, filter, page })),
     read: (ids) => readReservations(store, { project, ids }),
+    reread: (changed) => reservationsOf(store, changed),
     // Logged as the record that it was, by deleteIPv4Reservation.
     last: async (logged) => logged as ReservationRecord,
   }

@@ -1,6 +1,6 @@
 /**
  * Watching objects. The log of changes tells which objects to look at; what is sent is read anew,
- * so whoever reads slowly gets the latest state of each object and skips what lay in between. The
+ * so whoever reads slowly gets a later state of each object and skips what lay in between. The
  * position in the log is taken before the snapshot is read: what happens meanwhile is in both, and
  * versions tell that it has been sent.
  */
@@ -14,8 +14,6 @@ import { endable, within } from './iterate.ts'
 
 /** Silence after which a stream says that it is alive, in milliseconds. */
 const QUIET = 10_000
-/** Objects read at once. */
-const CHUNK = 100
 /**
  * The cursor in a snapshot but for its end: whoever comes back with it has a part only, and is
  * sent everything anew.
@@ -36,11 +34,15 @@ export type Watched<T extends Versioned> = {
   list(): AsyncIterable<string[]>
   /** Whole objects by id; those that are gone are left out. */
   read(ids: string[]): Promise<Map<string, T>>
+  /** The same of the project's objects that were changed, with the version of that; streams share it. */
+  reread(changed: ReadonlyMap<string, number>): Promise<Map<string, T>>
   /** The object as it was last, from the event of its end. */
   last(logged: unknown): Promise<T>
 }
 
 type Changed = {
+  /** The newest of the changes. */
+  version: number
   /** Its first version is among the changes. */
   created: boolean
   /** The object in the event of its end. */
@@ -192,17 +194,15 @@ class Watch<T extends Versioned> {
       const before = changed.get(objectId)
       const created = version === 1 || (before?.created ?? false)
       // Its end may stand before an earlier change: the log isn't in the order of versions.
-      changed.set(objectId, { created, last: object ?? before?.last ?? null })
+      const newest = Math.max(version, before?.version ?? 0)
+      changed.set(objectId, { version: newest, created, last: object ?? before?.last ?? null })
     }
-    const ids = [...changed.keys()]
+    const versions = new Map([...changed].map(([id, { version }]) => [id, version]))
+    const found = await this.#watched.reread(versions)
     const told: WatchEvent<T>[] = []
-    for (let start = 0; start < ids.length; start += CHUNK) {
-      const chunk = ids.slice(start, start + CHUNK)
-      const found = await this.#watched.read(chunk)
-      for (const id of chunk) {
-        const event = await this.#compare(id, found.get(id), changed.get(id))
-        if (event !== undefined) told.push(event)
-      }
+    for (const [id, change] of changed) {
+      const event = await this.#compare(id, found.get(id), change)
+      if (event !== undefined) told.push(event)
     }
     return told
   }
@@ -210,10 +210,9 @@ class Watch<T extends Versioned> {
   async #compare(
     id: string,
     now: T | undefined,
-    changed: Changed | undefined,
+    { created, last }: Changed,
   ): Promise<WatchEvent<T> | undefined> {
     const before = this.#sent.get(id)
-    const created = changed?.created ?? false
     if (now !== undefined && this.#watched.matches(now)) {
       if (now.version <= (before ?? 0)) return undefined
       this.#sent.set(id, now.version)
@@ -222,13 +221,13 @@ class Watch<T extends Versioned> {
       return this.#event(had ? 'MODIFIED' : 'ADDED', id, now)
     }
     // Gone, but the event of its end is yet to come.
-    if (now === undefined && changed?.last == null) return undefined
+    if (now === undefined && last == null) return undefined
     if (before === undefined && !this.#mayHave(id)) return undefined
     this.#sent.delete(id)
     this.#toldAway.add(id)
     if (now !== undefined) return this.#event('LEFT', id, now)
     this.#ended = this.#watched.only !== undefined
-    return this.#event('DELETED', id, await this.#watched.last(changed?.last))
+    return this.#event('DELETED', id, await this.#watched.last(last))
   }
 
   /**

@@ -17,7 +17,7 @@ export class Admin {
 
   /** Undefined where nobody answered. */
   async call(
-    method: 'GET' | 'PATCH' | 'POST',
+    method: 'GET' | 'PATCH' | 'POST' | 'PUT' | 'DELETE',
     path: string,
     body?: Json,
     type = 'application/json',

@@ -85,6 +85,8 @@ export type Follow<T> = {
    * The watch's own event for it is no news then. Meant for objects that the selection holds.
    */
   learn(object: T): void
+  /** Ends the pause after a failure (but not one the server asked for): the next try may well work. */
+  hurry(): void
   close(): Promise<void>
 }
 
@@ -96,6 +98,8 @@ export class ApiFailure extends Error {
   readonly retryAfterSeconds: number | undefined
   /** The schema in the cluster lacks a field we sent, or a set has a duplicate: HTTP 500 without reason. */
   readonly schemaMismatch: boolean
+  /** The namespace of what was written isn't there, or is on its way out. */
+  readonly namespaceMissing: boolean
 
   constructor(answer: {
     code: number
@@ -103,12 +107,14 @@ export class ApiFailure extends Error {
     message: string
     retryAfterSeconds?: number | undefined
     schemaMismatch?: boolean
+    namespaceMissing?: boolean
   }) {
     super(answer.message)
     this.code = answer.code
     this.reason = answer.reason
     this.retryAfterSeconds = answer.retryAfterSeconds
     this.schemaMismatch = answer.schemaMismatch ?? false
+    this.namespaceMissing = answer.namespaceMissing ?? false
   }
 }
 

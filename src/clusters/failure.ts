@@ -28,7 +28,17 @@ export function failureOfStatus(
     message,
     retryAfterSeconds: seconds(details['retryAfterSeconds']) ?? otherwise.retryAfterSeconds,
     schemaMismatch: code === 500 && tellsSchemaMismatch(message),
+    namespaceMissing: tellsNamespaceMissing(code, details),
   })
+}
+
+/** A write into a namespace that isn't there is 404 about the namespace; into one that ends, 403 with a cause. */
+function tellsNamespaceMissing(code: number, details: Record<string, unknown>): boolean {
+  if (code === 404) return details['kind'] === 'namespaces'
+  const causes = Array.isArray(details['causes']) ? details['causes'] : []
+  const isTerminating = (cause: unknown) =>
+    isRecord(cause) && cause['reason'] === 'NamespaceTerminating'
+  return code === 403 && causes.some(isTerminating)
 }
 
 /**

@@ -51,6 +51,8 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
   readonly #synced = Promise.withResolvers<void>()
   /** Aborted to close and to begin anew; ends calls and pauses alike. */
   #interrupt = new AbortController()
+  /** Aborted to end the pause after a failure, unless the server asked for it; undefined where there is none. */
+  #pausing: AbortController | undefined
   #closed = false
   #mustList = true
   #relistAt = 0
@@ -90,6 +92,10 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
     const interrupted = this.#interrupt
     this.#interrupt = new AbortController()
     interrupted.abort()
+  }
+
+  hurry(): void {
+    this.#pausing?.abort()
   }
 
   async close(): Promise<void> {
@@ -198,7 +204,10 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
     this.#tell(() => this.#handler.failing?.(failure))
     this.#failures += 1
     const asked = failure instanceof ApiFailure ? failure.retryAfterSeconds : undefined
-    await this.#pause(this.#failures, asked, signal)
+    if (asked !== undefined) return this.#pause(this.#failures, asked, signal)
+    this.#pausing = new AbortController()
+    await this.#pause(this.#failures, asked, AbortSignal.any([signal, this.#pausing.signal]))
+    this.#pausing = undefined
   }
 
   #pause(failures: number, seconds: number | undefined, signal: AbortSignal): Promise<void> {

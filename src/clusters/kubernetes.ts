@@ -152,6 +152,7 @@ export class KubernetesCluster implements Cluster {
       },
       synced: follow.synced,
       learn: (object) => follow.learn(object),
+      hurry: () => follow.hurry(),
       close: () => {
         this.#follows.delete(follow)
         return follow.close()

@@ -1,4 +1,5 @@
 import type { Store } from '../db/client.ts'
+import type { Reason } from '../rules/reasons.ts'
 import type { Finding } from '../rules/report.ts'
 import type { Dialect } from '../rules/wanted.ts'
 import { hint } from './hints.ts'
@@ -27,19 +28,32 @@ export async function recordCapabilities(
   hint(store)
 }
 
-/** That a cluster doesn't answer (and why), or does again; its load balancers' status is folded anew. */
-export async function recordReachability(
+/** What stands against a cluster's being served. */
+export type Trouble = {
+  reason: Reason
+  message: string
+  /** Then what it serves isn't known either. */
+  blind: boolean
+}
+
+/** What stands against a cluster's being served, or that nothing does; its load balancers are folded anew. */
+export async function recordTrouble(
   store: Store,
   cluster: string,
-  failure: string | undefined,
+  trouble: Trouble | undefined,
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
-    failure === undefined
-      ? `UPDATE cluster SET unreachable_since = NULL, unreachable_message = NULL, reachable_since = clock_timestamp()
-         WHERE id = $1 AND unreachable_since IS NOT NULL AND $2::text IS NULL`
-      : `UPDATE cluster SET unreachable_since = clock_timestamp(), unreachable_message = $2
-         WHERE id = $1 AND unreachable_since IS NULL`,
-    [cluster, failure?.slice(0, 1_000) ?? null],
+    trouble === undefined
+      ? `UPDATE cluster SET unreachable_since = NULL, trouble = NULL, reachable_since = clock_timestamp()
+         WHERE id = $1 AND (unreachable_since IS NOT NULL OR trouble IS NOT NULL)`
+      : `UPDATE cluster SET
+           unreachable_since = CASE WHEN $4 THEN coalesce(unreachable_since, clock_timestamp()) END,
+           trouble = jsonb_build_object('reason', $2::text, 'message', $3::text, 'since',
+             coalesce(trouble ->> 'since', rfc3339(clock_timestamp())))
+         WHERE id = $1 AND (trouble ->> 'reason' IS DISTINCT FROM $2 OR (unreachable_since IS NOT NULL) <> $4)`,
+    trouble === undefined
+      ? [cluster]
+      : [cluster, trouble.reason, trouble.message.slice(0, 1_000), trouble.blind],
   )
   if (rowCount === 0) return
   for (const id of await readPlaced(store, cluster)) await refoldAlone(store, id)

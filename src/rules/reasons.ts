@@ -36,6 +36,10 @@ export const REASONS = {
   NoGateway: 'No gateway stands where a backend lives, so no traffic can reach it.',
   TeardownStuck: 'Something that was removed has been waiting for the data plane to let go of it.',
   SchemaMissing: 'The data plane is not installed, or its interface is not one that is known.',
+  NamespaceMissing:
+    'The namespace in which the data plane looks for rules is not there, or is being removed.',
+  RightsMissing:
+    'The cluster does not let the worker do all that it must, for want of rights or of valid credentials.',
   ApplyFailed: 'The cluster refused what was written to it.',
   ClusterFull: 'The gateways have no room for another virtual address.',
   ClusterUnreachable:

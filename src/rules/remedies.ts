@@ -43,6 +43,8 @@ export const REMEDIES: Readonly<Record<Reason, string | null>> = {
   NoGateway: ELSEWHERE,
   TeardownStuck: OPERATORS,
   SchemaMissing: ELSEWHERE,
+  NamespaceMissing: ELSEWHERE,
+  RightsMissing: ELSEWHERE,
   ApplyFailed: ELSEWHERE,
   ClusterFull: ELSEWHERE,
   ClusterUnreachable: ELSEWHERE,

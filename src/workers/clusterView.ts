@@ -35,11 +35,10 @@ export type ViewListener = {
   placeFreed(key: string): void
   /** The gateways carry fewer rows than before. */
   roomFreed(): void
-  /** The list or watch of attachments failed; undefined: it works again. */
-  attachmentsFailing(error: Error | undefined): void
   /** Asked before vanished attachments of a relist are believed. */
   acceptRelist(known: number, vanished: number): boolean
-  failing(error: Error | undefined): void
+  /** The list or watch of a kind failed; undefined: it works again. */
+  failing(kind: Resource, error: Error | undefined): void
 }
 
 const nameOf = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`
@@ -91,12 +90,14 @@ export class ClusterView {
     this.#instance = instance
     const touch = (...ids: (string | undefined)[]) =>
       listener.touched(ids.filter((id) => id !== undefined))
+    const failing = (resource: Resource) => (error: Error | undefined) =>
+      listener.failing(resource, error)
     const inNamespace = { namespace: DATA_PLANE_NAMESPACE }
     const follow = <T extends KubeObject>(
       resource: Resource,
       changed: FollowHandler<T>['changed'],
       selection: { namespace?: string; labelSelector?: string } = inNamespace,
-    ): Follow<T> => cluster.follow<T>(resource, selection, { changed })
+    ): Follow<T> => cluster.follow<T>(resource, selection, { changed, failing: failing(resource) })
     this.#follows = {
       // Those of others too: gateways carry them beside ours.
       rules: cluster.follow<NetworkRule>(NETWORK_RULES, inNamespace, {
@@ -109,7 +110,7 @@ export class ClusterView {
             if (rule !== undefined && this.#isOurs(rule))
               touch(rule.metadata.labels?.[LOAD_BALANCER_LABEL])
         },
-        failing: (error) => listener.failing(error),
+        failing: failing(NETWORK_RULES),
       }),
       bindings: follow<ServiceVIPBinding>(SERVICE_VIP_BINDINGS, (object, previous) => {
         this.#bindings.change(object, previous)
@@ -154,7 +155,7 @@ export class ClusterView {
             listener.attachmentChanged(object, previous)
           },
           acceptRelist: (known, vanished) => listener.acceptRelist(known, vanished),
-          failing: (error) => listener.attachmentsFailing(error),
+          failing: failing(VPC_ATTACHMENTS),
         },
       ),
     }
@@ -251,6 +252,11 @@ export class ClusterView {
     if (isOf<NetworkRule>(object, NETWORK_RULES)) this.#follows.rules.learn(object)
     if (isOf<ServiceVIPBinding>(object, SERVICE_VIP_BINDINGS)) this.#follows.bindings.learn(object)
     if (isOf<VpcAttachment>(object, VPC_ATTACHMENTS)) this.#follows.attachments.learn(object)
+  }
+
+  /** What waits after a failure is tried at once. */
+  hurry(): void {
+    for (const follow of Object.values(this.#follows)) follow.hurry()
   }
 
   async close(): Promise<void> {

@@ -1,12 +1,17 @@
-import { readCapabilities } from '../clusters/capabilities.ts'
-import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
+import type { Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
-import { recordCapabilities } from '../domain/clusters.ts'
 import type { Lease } from '../domain/placements/leases.ts'
 import { readDue, readPlaced } from '../domain/placements/wanted.ts'
+import {
+  DATA_PLANE_NAMESPACE,
+  NETWORK_RULES,
+  type Resource,
+  VPC_ATTACHMENTS,
+} from '../rules/objects.ts'
 import type { Capabilities } from '../rules/wanted.ts'
 import { Chores } from './chores.ts'
 import { ClusterView } from './clusterView.ts'
+import { DataPlaneSchema } from './dataPlaneSchema.ts'
 import { DirtyQueue } from './dirtyQueue.ts'
 import { Inventory } from './inventory.ts'
 import { LIMITS, type Limits } from './limits.ts'
@@ -19,6 +24,7 @@ import type { Slots } from './probe/slots.ts'
 import { Reachability } from './reachability.ts'
 import { Reconciler, UNSURE } from './reconciler.ts'
 import { Sweep } from './sweep.ts'
+import { lackOf, NAMESPACE_MISSING, troubleOfFollow } from './trouble.ts'
 
 /** How many load balancers of one cluster are worked at a time. */
 const CONCURRENCY = 16
@@ -26,17 +32,13 @@ const CONCURRENCY = 16
 const BATCH = 256
 /** What couldn't be recorded is tried again after this time (ms). */
 const AGAIN = 1_000
-/**
- * That there is no NetworkRule is believed when a reading this much later (ms) agrees: for about a second
- * after an API server's start it doesn't serve what it has (measured on 1.36.3).
- */
-const AGREEING = 4_000
+/** Without a data plane, what is placed says so again after this time (ms), for what came meanwhile. */
+const WITHOUT = 4_000
 
 /** All that the owner of one cluster does there, for as long as it has the lease. */
 export class ClusterWorker {
   readonly lease: Lease
   readonly #store: Store
-  readonly #cluster: Cluster
   readonly #log: Logger
   readonly #view: ClusterView
   readonly #inventory: Inventory
@@ -46,16 +48,11 @@ export class ClusterWorker {
   readonly #sweep: Sweep
   readonly #chores: Chores
   readonly #reach: Reachability
-  #capabilities: Capabilities
+  readonly #schema: DataPlaneSchema
+  #servesIPv4: boolean
   #ready = false
   #closed = false
-  /** The schema was read, and is believed. */
-  #schemaKnown = false
-  /** Since when (ms) there seems to be no NetworkRule. */
-  #missingSince: number | undefined
-  #readingAgain = false
   #looking: Promise<void> | undefined
-  #reading: Promise<void> | undefined
   #lookAgain = false
   #sweeping: Promise<void> | undefined
 
@@ -77,14 +74,9 @@ export class ClusterWorker {
     const { store, cluster, lease, log } = options
     this.lease = lease
     this.#store = store
-    this.#cluster = cluster
     this.#log = log
     this.#limits = { ...LIMITS, ...options.limits }
-    this.#capabilities = {
-      dialect: undefined,
-      sessionAffinity: false,
-      servesIPv4: lease.servesIPv4,
-    }
+    this.#servesIPv4 = lease.servesIPv4
     const clusterId = lease.cluster
     this.#chores = new Chores(log)
     this.#reach = new Reachability({
@@ -96,6 +88,17 @@ export class ClusterWorker {
         if (this.#ready) void this.#lookAtAll()
       },
     })
+    this.#schema = new DataPlaneSchema({
+      store,
+      cluster,
+      clusterId,
+      chores: this.#chores,
+      asked: (error) => {
+        if (error !== undefined) this.#callFailed(error)
+        else if (this.#reach.callsFail) this.#answersAgain()
+      },
+      appeared: () => this.#hurry(),
+    })
     this.#inventory = new Inventory({
       store,
       cluster,
@@ -103,6 +106,10 @@ export class ClusterWorker {
       log,
       limits: this.#limits,
       attachments: () => this.#view.attachments,
+      failing: (kind, error) => this.#followFailed(kind, error),
+      namespaceChanged: (name) => {
+        if (name === DATA_PLANE_NAMESPACE && this.#ready) this.#lookForNamespace()
+      },
     })
     const touch = (ids: string[]) => {
       if (this.#ready) for (const id of ids) this.#queue.add(id)
@@ -115,9 +122,11 @@ export class ClusterWorker {
       attachmentChanged: (object, previous) => this.#inventory.attachmentChanged(object, previous),
       placeFreed: (key) => places.freed(key),
       roomFreed: () => places.roomFreed(),
-      attachmentsFailing: (error) => this.#inventory.attachmentsFailing(error),
       acceptRelist: (known, vanished) => this.#inventory.acceptRelist(known, vanished),
-      failing: (error) => this.#watchFailed(error),
+      failing: (kind, error) => {
+        if (kind === VPC_ATTACHMENTS) this.#inventory.failing(kind, error)
+        this.#followFailed(kind, error)
+      },
     })
     const places = new Places({ standing: this.#view, limit: this.#limits.vipRows, touch })
     const owner = { cluster: clusterId, epoch: lease.epoch }
@@ -127,11 +136,10 @@ export class ClusterWorker {
       view: this.#view,
       places,
       owner,
-      // Before all is known nothing can be told but that there is no data plane.
-      capabilities: () =>
-        this.#ready ? this.#capabilities : { ...this.#capabilities, dialect: undefined },
-      schemaChanged: () => this.#readCapabilities(),
+      capabilities: () => this.#capabilities(),
+      schemaChanged: () => this.#schema.read(),
       unanswered: (error) => this.#callFailed(error),
+      refused: (id, trouble) => this.#reach.placement(id, trouble),
       // Each look says anew when the next one should be.
       lookAgain: (id, after) => this.#chores.appoint(id, after, () => this.#queue.add(id)),
       teardownPatience: this.#limits.teardownPatience,
@@ -182,8 +190,8 @@ export class ClusterWorker {
     this.#probing.hasProber = lease.hasProber
     if (lease.inventoryAccepted) void this.#inventory.accept()
     if (lease.sweepAllowed && this.#ready) this.#chores.later(0, () => this.#sweepOnce())
-    if (lease.servesIPv4 === this.#capabilities.servesIPv4) return
-    this.#capabilities = { ...this.#capabilities, servesIPv4: lease.servesIPv4 }
+    if (lease.servesIPv4 === this.#servesIPv4) return
+    this.#servesIPv4 = lease.servesIPv4
     if (this.#ready) void this.#lookAtAll()
   }
 
@@ -207,16 +215,17 @@ export class ClusterWorker {
       // Closed before all was known: somebody else goes on.
       () => false,
     )
-    await this.#chores.untilDone('read the schema', () => this.#demandSchema())
-    if (this.#capabilities.dialect === undefined) void this.#tellMissing()
+    await this.#chores.untilDone('read the schema', () => this.#schema.demand())
+    if (this.#schema.missing) void this.#tellMissing()
     if (!(await begun)) return
     await this.#chores.untilDone('compare the inventory', () => this.#inventory.begin())
     // Before anything is written: what has an unknown owner holds its addresses from here on.
     await this.#chores.untilDone('sweep', () => this.#sweepOnce())
     if (this.#closed) return
     this.#ready = true
+    this.#lookForNamespace()
     this.#reach.begun()
-    this.#chores.every(this.#limits.rereadSchema, () => this.#readCapabilities())
+    this.#chores.every(this.#limits.rereadSchema, () => this.#schema.read())
     this.#chores.every(this.#limits.sweep, () => this.#sweepOnce())
     await this.#lookAtAll()
     this.look()
@@ -226,9 +235,9 @@ export class ClusterWorker {
   /** Without a data plane there is nothing to follow: all that is placed here says so, and waits for one. */
   async #tellMissing(): Promise<void> {
     this.#reach.begun()
-    while (!this.#ready && !this.#closed && this.#capabilities.dialect === undefined) {
+    while (!this.#ready && !this.#closed && this.#schema.missing) {
       await this.#lookAtAll()
-      await this.#chores.pause(AGREEING)
+      await this.#chores.pause(WITHOUT)
     }
   }
 
@@ -264,69 +273,45 @@ export class ClusterWorker {
     return this.#sweeping
   }
 
-  /** One reading serves all who ask for it meanwhile. */
-  #readCapabilities(): Promise<void> {
-    this.#reading ??= this.#readSchema().finally(() => {
-      this.#reading = undefined
-    })
-    return this.#reading
+  /** Before all is known nothing can be told but that there is no data plane. */
+  #capabilities(): Capabilities {
+    const { dialect, sessionAffinity } = this.#schema.seen
+    const servesIPv4 = this.#servesIPv4
+    return { dialect: this.#ready ? dialect : undefined, sessionAffinity, servesIPv4 }
   }
 
-  async #demandSchema(): Promise<void> {
-    await this.#readCapabilities()
-    if (!this.#schemaKnown) throw new Unreachable('the cluster serves no NetworkRule, or not yet')
+  #followFailed(kind: Resource, error: Error | undefined): void {
+    const isMissing = lackOf(error) === 'SchemaMissing'
+    const doubted = kind === NETWORK_RULES && (isMissing || this.#schema.missing)
+    if (this.#ready && doubted) void this.#lookForSchema()
+    // Without a data plane there is nothing that could be served.
+    const served = this.#ready || this.#schema.missing
+    this.#reach.tell(kind.plural, error && troubleOfFollow(kind, error, served))
   }
 
-  async #readSchema(): Promise<void> {
-    const seen = await readCapabilities(this.#cluster).catch((error: unknown) => {
-      if (error instanceof Unreachable) this.#callFailed(error)
-      throw error
-    })
-    if (this.#reach.callsFail) this.#reach.calls(undefined)
-    if (seen.dialect === undefined) this.#readAgain()
-    if (!this.#believes(seen.dialect)) return
-    const { dialect, sessionAffinity } = this.#capabilities
-    const same = seen.dialect === dialect && seen.sessionAffinity === sessionAffinity
-    if (!this.#schemaKnown || !same) await recordCapabilities(this.#store, this.lease.cluster, seen)
-    this.#schemaKnown = true
-    this.#capabilities = { ...this.#capabilities, ...seen }
-  }
-
-  /** A data plane that was there isn't gone because of one look. */
-  #believes(dialect: Capabilities['dialect']): boolean {
-    if (dialect !== undefined || (this.#schemaKnown && this.#capabilities.dialect === undefined)) {
-      this.#missingSince = undefined
-      return true
-    }
-    const now = performance.now()
-    this.#missingSince ??= now
-    return now - this.#missingSince >= AGREEING
-  }
-
-  #readAgain(): void {
-    if (this.#readingAgain) return
-    this.#readingAgain = true
-    this.#chores.later(AGREEING, () => {
-      this.#readingAgain = false
-      return this.#readCapabilities()
-    })
-  }
-
-  #watchFailed(error: Error | undefined): void {
-    // A cluster that says that it has no such kind answers.
-    const missing = error instanceof ApiFailure && error.code === 404
-    const unknown = missing || this.#capabilities.dialect === undefined
-    if (this.#ready && unknown) void this.#lookForSchema()
-    this.#reach.watch(missing ? undefined : error)
+  #lookForNamespace(): void {
+    const there = this.#inventory.hasNamespace(DATA_PLANE_NAMESPACE)
+    this.#reach.tell('namespace', there ? undefined : NAMESPACE_MISSING)
   }
 
   async #lookForSchema(): Promise<void> {
     try {
-      await this.#readCapabilities()
+      await this.#schema.read()
     } catch (error) {
       // The watch fails again, and looks again.
       this.#log.warn({ err: error }, 'the schema could not be read')
     }
+  }
+
+  #answersAgain(): void {
+    this.#reach.calls(undefined)
+    this.#hurry()
+  }
+
+  /** What waits after failures is tried at once: it may work now. */
+  #hurry(): void {
+    this.#view.hurry()
+    this.#inventory.hurry()
   }
 
   /** From then on the cluster is asked until it answers: a watch may be silent for minutes. */
@@ -336,7 +321,7 @@ export class ClusterWorker {
     const ask = async () => {
       if (!this.#reach.callsFail) return
       try {
-        await this.#readCapabilities()
+        await this.#schema.read()
       } catch {
         this.#chores.later(AGAIN * (0.5 + Math.random()), ask)
       }

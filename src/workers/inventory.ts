@@ -12,6 +12,7 @@ import {
   type KubeObject,
   NAMESPACES,
   PROJECT_LABEL,
+  type Resource,
   VPC_ATTACHMENTS,
   VPCS,
   type Vpc,
@@ -74,6 +75,10 @@ export class Inventory {
     limits: Pick<Limits, 'settle' | 'confirm'>
     /** All of the cluster, by `namespace/name`. */
     attachments: () => ReadonlyMap<string, VpcAttachment>
+    /** Its own lists or watches failed; undefined: it works again. */
+    failing: (kind: Resource, error: Error | undefined) => void
+    /** A namespace came, went, or changed. */
+    namespaceChanged: (name: string) => void
   }) {
     const { cluster } = options
     this.#store = options.store
@@ -97,14 +102,18 @@ export class Inventory {
       {},
       {
         acceptRelist: gate(this.#brakes.namespaces),
-        failing: (error) => this.#fails('namespaces', error),
+        failing: (error) => {
+          this.failing(NAMESPACES, error)
+          options.failing(NAMESPACES, error)
+        },
         changed: (object, previous) => {
+          const changed = (object ?? previous)?.metadata.name
+          if (changed !== undefined) options.namespaceChanged(changed)
           const project = (namespace: KubeObject | undefined) =>
             namespace?.metadata.labels?.[PROJECT_LABEL]
           if (project(object) === project(previous)) return
-          const name = (object ?? previous)?.metadata.name
           for (const [key, vpc] of this.#vpcs.objects) {
-            if (vpc.metadata.namespace === name) this.#dirtyVpcs.add(key)
+            if (vpc.metadata.namespace === changed) this.#dirtyVpcs.add(key)
           }
           this.#wake()
         },
@@ -115,7 +124,10 @@ export class Inventory {
       {},
       {
         acceptRelist: gate(this.#brakes.vpcs),
-        failing: (error) => this.#fails('VPCs', error),
+        failing: (error) => {
+          this.failing(VPCS, error)
+          options.failing(VPCS, error)
+        },
         changed: (object, previous) => {
           const { namespace, name } = (object ?? previous)?.metadata ?? {}
           this.#dirtyVpcs.add(`${namespace}/${name}`)
@@ -146,8 +158,10 @@ export class Inventory {
     this.#wake()
   }
 
-  attachmentsFailing(error: Error | undefined): void {
-    this.#fails('attachments', error)
+  /** Whether there is a namespace, and will be. Known once it is synced. */
+  hasNamespace(name: string): boolean {
+    const namespace = this.#namespaces.objects.get(name)
+    return namespace !== undefined && namespace.metadata.deletionTimestamp === undefined
   }
 
   /** Whether a list of attachments is believed that lacks `vanished` of those that were known. */
@@ -196,6 +210,12 @@ export class Inventory {
     }
   }
 
+  /** What waits after a failure is tried at once. */
+  hurry(): void {
+    this.#vpcs.hurry()
+    this.#namespaces.hurry()
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
@@ -237,9 +257,10 @@ export class Inventory {
     this.#wake()
   }
 
-  #fails(what: string, error: Error | undefined): void {
-    if (error === undefined) this.#failing.delete(what)
-    else this.#failing.set(what, error.message)
+  /** The list or watch of a kind that it rests on failed; undefined: it works again. */
+  failing({ plural }: Resource, error: Error | undefined): void {
+    if (error === undefined) this.#failing.delete(plural)
+    else this.#failing.set(plural, error.message)
     if (this.#failing.size === 0) {
       clearTimeout(this.#patience)
       this.#patience = undefined

@@ -1,22 +1,28 @@
 import type { Store } from '../db/client.ts'
-import { recordReachability } from '../domain/clusters.ts'
+import { recordTrouble, type Trouble } from '../domain/clusters.ts'
 import type { Chores } from './chores.ts'
 
-/** A cluster counts as unreachable when it hasn't answered for this long (ms): one reset is no news. */
+/** What stands against serving a cluster is news when it lasts this long (ms): one reset is none. */
 const PATIENCE = 3_000
 
-/** Whether one cluster answers, by its watch and by the calls made to it; what that comes to is recorded. */
+/**
+ * What stands against serving one cluster: that it doesn't answer, lacks something, or refuses us. Every
+ * source (calls, each kind that is followed, what is written) tells of itself; the gravest is recorded.
+ */
 export class Reachability {
   readonly #store: Store
   readonly #cluster: string
   readonly #chores: Chores
   readonly #back: () => void
-  #watchFails = false
-  #callsFail = false
-  #failing: NodeJS.Timeout | undefined
-  #unreachable: boolean | undefined
+  readonly #troubles = new Map<string, Trouble>()
+  /** By load balancer: what its writes are refused for. */
+  readonly #refused = new Map<string, Trouble>()
+  #patience: NodeJS.Timeout | undefined
+  /** undefined: nothing was recorded yet; null: that all is well. */
+  #recorded: Trouble | null | undefined
+  #closed = false
 
-  /** `back`: it answers again. */
+  /** `back`: what was put off because of it may go through now. */
   constructor(parts: { store: Store; cluster: string; chores: Chores; back: () => void }) {
     this.#store = parts.store
     this.#cluster = parts.cluster
@@ -25,47 +31,66 @@ export class Reachability {
   }
 
   get callsFail(): boolean {
-    return this.#callsFail
+    return this.#troubles.has('calls')
   }
 
   close(): void {
-    clearTimeout(this.#failing)
+    this.#closed = true
+    clearTimeout(this.#patience)
   }
 
-  /** It answers: an owner before may have left it said that it doesn't. */
+  /** It is served: an owner before may have left it said that it can't be. */
   begun(): void {
-    if (this.#unreachable === undefined) void this.#record(undefined)
-  }
-
-  watch(failure: Error | undefined): void {
-    this.#watchFails = failure !== undefined
-    this.#told(failure)
+    if (this.#recorded === undefined && this.#troubles.size === 0) void this.#record(null)
   }
 
   calls(failure: Error | undefined): void {
-    this.#callsFail = failure !== undefined
-    this.#told(failure)
+    this.tell(
+      'calls',
+      failure && { reason: 'ClusterUnreachable', message: failure.message, blind: true },
+    )
   }
 
-  #told(error: Error | undefined): void {
-    if (error === undefined) {
-      if (this.#watchFails || this.#callsFail) return
-      clearTimeout(this.#failing)
-      this.#failing = undefined
-      if (this.#unreachable === false) return
-      void this.#record(undefined)
-      this.#back()
-    } else if (this.#unreachable !== true) {
-      // Counted from the first failure.
-      this.#failing ??= setTimeout(() => void this.#record(error.message), PATIENCE)
+  /** What the last writes of a load balancer were refused for; undefined: nothing that is the cluster's. */
+  placement(loadBalancer: string, trouble: Trouble | undefined): void {
+    if (trouble !== undefined) this.#refused.set(loadBalancer, trouble)
+    else if (!this.#refused.delete(loadBalancer)) return
+    const [first] = this.#refused.values()
+    this.tell('writes', first)
+    if (trouble === undefined && first !== undefined) this.#back()
+  }
+
+  tell(source: string, trouble: Trouble | undefined): void {
+    if (this.#closed) return
+    const before = this.#troubles.get(source)
+    if (trouble === undefined) this.#troubles.delete(source)
+    else this.#troubles.set(source, trouble)
+    const worst = this.#worst()
+    if (worst === undefined) {
+      clearTimeout(this.#patience)
+      this.#patience = undefined
+      if (this.#recorded !== null) void this.#record(null)
+    } else if (this.#recorded) {
+      const { reason, blind } = this.#recorded
+      if (worst.reason !== reason || worst.blind !== blind) void this.#record(worst)
+    } else {
+      // Counted from the first.
+      this.#patience ??= setTimeout(() => void this.#record(this.#worst() ?? null), PATIENCE)
     }
+    const ended = trouble === undefined ? before : undefined
+    if (ended !== undefined && (worst === undefined || !ended.blind)) this.#back()
   }
 
-  async #record(failure: string | undefined): Promise<void> {
-    this.#unreachable = failure !== undefined
-    await this.#chores.untilDone('record whether the cluster answers', async () => {
-      if (this.#unreachable !== (failure !== undefined)) return
-      await recordReachability(this.#store, this.#cluster, failure)
+  #worst(): Trouble | undefined {
+    const all = [...this.#troubles.values()]
+    return all.find(({ blind }) => blind) ?? all[0]
+  }
+
+  async #record(found: Trouble | null): Promise<void> {
+    this.#recorded = found
+    await this.#chores.untilDone('record what stands against serving the cluster', async () => {
+      if (this.#recorded !== found) return
+      await recordTrouble(this.#store, this.#cluster, found ?? undefined)
     })
   }
 }

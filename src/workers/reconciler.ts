@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Span } from '@opentelemetry/api'
 import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
+import type { Trouble } from '../domain/clusters.ts'
 import { openHolds } from '../domain/placements/holds.ts'
 import {
   askPlacement,
@@ -14,6 +15,7 @@ import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
 import { canonical } from '../rules/addresses.ts'
 import { type Desired, desired } from '../rules/desired.ts'
 import { judge, judgeAgainIn } from '../rules/evidence.ts'
+import { found } from '../rules/findings.ts'
 import {
   ADVERTISEMENT_RULE_LABEL,
   BGP_ADVERTISEMENTS,
@@ -25,6 +27,7 @@ import {
   type ServiceVIPBinding,
 } from '../rules/objects.ts'
 import { gone, type Observed } from '../rules/observed.ts'
+import { REASONS } from '../rules/reasons.ts'
 import type { PlacementReport } from '../rules/report.ts'
 import { type Step, steps } from '../rules/steps.ts'
 import type { Capabilities, Wanted } from '../rules/wanted.ts'
@@ -33,6 +36,7 @@ import type { ClusterView } from './clusterView.ts'
 import type { Logger } from './logger.ts'
 import type { Observer } from './observer.ts'
 import type { Places } from './places.ts'
+import { lackOf, troubleOfWrite } from './trouble.ts'
 
 /** A call that was given up here may be done within this time (ms): API servers end requests after it. */
 export const UNSURE = 60_000
@@ -52,6 +56,8 @@ type Surroundings = {
   schemaChanged: () => Promise<void>
   /** A call had no answer. */
   unanswered: (error: Unreachable) => void
+  /** What the cluster lacks for a load balancer's writes; undefined: nothing, as far as they tell. */
+  refused: (loadBalancer: string, trouble: Trouble | undefined) => void
   /** Has a load balancer looked at again after a while (ms). */
   lookAgain: (loadBalancer: string, after: number) => void
   /** How long (ms) what was removed may wait for the data plane before it counts as stuck. */
@@ -103,11 +109,13 @@ export class Reconciler {
       asked = taken.wanted.asked
       const wrote = await this.#traced(taken)
       this.#attempts.delete(loadBalancer)
+      this.#with.refused(loadBalancer, undefined)
       observer.reconciled(name, wrote > 0 ? 'written' : 'unchanged', seconds())
     } catch (error) {
       observer.reconciled(name, 'failed', seconds())
       if (error instanceof LeaseLost) return this.#with.leaseLost()
       if (error instanceof Unreachable) this.#with.unanswered(error)
+      if (error instanceof ApiFailure) this.#with.refused(loadBalancer, troubleOfWrite(error))
       log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
       await this.#postpone(loadBalancer, asked, error)
     }
@@ -117,6 +125,7 @@ export class Reconciler {
     this.#with.places.release(loadBalancer)
     this.#reported.delete(loadBalancer)
     this.#attempts.delete(loadBalancer)
+    this.#with.refused(loadBalancer, undefined)
   }
 
   /** Does it as part of the trace of whoever asked. */
@@ -165,11 +174,8 @@ export class Reconciler {
     const rest = judgeAgainIn(observed, at, patience)
     if (rest !== undefined) this.#with.lookAgain(wanted.loadBalancer, rest)
     if (failure instanceof ApiFailure) {
-      report.cluster = {
-        status: 'FALSE',
-        reason: 'ApplyFailed',
-        message: 'The cluster refused what was written to it.',
-      }
+      const reason = lackOf(failure) ?? 'ApplyFailed'
+      report.cluster = found('FALSE', reason, REASONS[reason])
       report.inEffect = false
     }
     const left = await this.#confirmGone(taken, wish, observed)

@@ -56,7 +56,7 @@ export function clusterFaults(installation: Installation): Fault[] {
     },
     {
       fault: 'a missing right to write rules',
-      broken: broken('RuleApplied', 'ApplyFailed'),
+      broken: broken('RuleApplied', 'RightsMissing'),
       evidence: /networkrules is forbidden/,
       async inject() {
         const undo = forbid('a', 'networkrules')
@@ -66,7 +66,7 @@ export function clusterFaults(installation: Installation): Fault[] {
     },
     {
       fault: 'a missing right to write bindings',
-      broken: broken('Programmed', 'ApplyFailed'),
+      broken: broken('Programmed', 'RightsMissing'),
       evidence: /servicevipbindings is forbidden/,
       async inject() {
         const undo = forbid('a', 'servicevipbindings')

@@ -71,6 +71,25 @@ test('created, changed and deleted objects are told in order', async () => {
   expect([...it.objects.keys()]).toEqual(['n/b'])
 })
 
+test('a pause after a failure ends when something shows that it works again, unless the server asked for it', async () => {
+  const clock = new TestClock(0)
+  const { follow: it, recorder } = await follow(
+    {
+      lists: [refusal(500, {}), refusal(503, {}, { 'retry-after': '11' }), listOf(1)],
+      watches: [silent],
+    },
+    { clock },
+  )
+  await recorder.said('failing 500')
+  it.hurry()
+  await recorder.said('failing 503')
+  it.hurry()
+  await new Promise(setImmediate)
+  expect(recorder.lines).toEqual(['failing 500', 'failing 503'])
+  clock.advance(14_000)
+  await it.synced
+})
+
 test('a watch that ends in good order resumes from the last version seen, without a list', async () => {
   const { watch, lists } = await follow({
     lists: [listOf(1)],

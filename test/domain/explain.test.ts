@@ -27,7 +27,7 @@ const FACTS: Facts = {
   clusters: ['a', 'b'].map((name) => ({
     name,
     served: true,
-    unreachableMessage: null,
+    trouble: null,
     lastError: null,
     attempts: 0,
     inventory: null,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import type { RunningCluster } from '../../dev/fleet/fleet.ts'
-import { isObject, type Json, type JsonObject } from '../../dev/kube/json.ts'
+import type { Json } from '../../dev/kube/json.ts'
 import { Admin } from '../../dev/kube-real/admin.ts'
 import type { RealApiServer } from '../../dev/kube-real/server.ts'
 import { ApiFailure, type Cluster } from '../../src/clusters/cluster.ts'
@@ -23,12 +23,13 @@ import {
   VPCS,
   type VpcAttachment,
 } from '../../src/rules/objects.ts'
-import { accepted, DELETE } from '../api/operations.ts'
+import { accepted, DELETE, type LoadBalancer } from '../api/operations.ts'
+import { clusterCalled } from '../api/operators.ts'
 import { base64, kubeconfigText } from '../clusters/kubeconfigs.ts'
 import { REAL, realClusters } from '../support/clusters.ts'
 import { useRealInstallation } from '../support/installation.ts'
-import { bound, type Right, rightsOf, without } from './roles.ts'
-import { createSettled, shown, storedUntil, storeId } from './scene.ts'
+import { apply, bound, type Right, rightsOf, tokenOf, without } from './roles.ts'
+import { create, createSettled, shown, storedUntil, storeId } from './scene.ts'
 
 const manifests = parseAllDocuments(
   await readFile(new URL('../../deploy/cluster-rbac.yaml', import.meta.url), 'utf8'),
@@ -98,6 +99,66 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
     // A new object's apply is a patch, which needs the right to create besides.
     const allowed = rightsOf(manifests).filter(({ verb }) => verb !== 'create')
     expect([...used].sort()).toEqual(allowed.map(({ name }) => name).sort())
+  })
+
+  describe('what is taken away is told, and serves again when it is given back', () => {
+    const told = (reason: string) =>
+      expect
+        .poll(
+          async () => (await clusterCalled(installation.operators, 'us-east-1-a')).reachable.reason,
+          { timeout: 45_000 },
+        )
+        .toBe(reason)
+    const madeWithout = async (reason: string) => {
+      const made = await create(installation, installation.addresses('us-east-1-a'))
+      await told(reason)
+      const now = await shown(installation, made, (it) => it.status.provisioned.reason === reason)
+      expect(now.status.provisioned.status).toBe('FALSE')
+      return made
+    }
+    const servedAgain = async (made: LoadBalancer) => {
+      await told('ClusterAnswers')
+      await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
+      await accepted(installation.api, DELETE, { id: made.id })
+    }
+
+    test('a right to write', async () => {
+      const right = rightsOf(manifests).find(({ name }) => name === 'create networkrules')
+      for (const manifest of right ? without(manifests, right) : []) await apply(admin, manifest)
+      const made = await madeWithout('RightsMissing')
+      for (const manifest of manifests) await apply(admin, manifest)
+      await servedAgain(made)
+    }, 90_000)
+
+    test('a right to see, by a worker that begins', async () => {
+      const made = await createSettled(installation, installation.addresses('us-east-1-a'))
+      const right = rightsOf(manifests).find(({ name }) => name === 'list networkgateways')
+      for (const manifest of right ? without(manifests, right) : []) await apply(admin, manifest)
+      await installation.restartWorkers()
+      await told('RightsMissing')
+      const now = await shown(
+        installation,
+        made,
+        ({ status }) => status.provisioned.reason === 'RightsMissing',
+      )
+      expect(now.status.provisioned.status).toBe('UNKNOWN')
+      for (const manifest of manifests) await apply(admin, manifest)
+      await servedAgain(made)
+    }, 90_000)
+
+    test('the namespace: while it ends, and when it is gone', async () => {
+      const path = `/api/v1/namespaces/${namespace}`
+      await admin.call('DELETE', path)
+      const made = await madeWithout('NamespaceMissing')
+      // Nobody here empties it; what would be left of it is done by hand.
+      const ended = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }
+      const answer = await admin.call('PUT', `${path}/finalize`, { ...ended, spec: {} })
+      expect(answer?.code).toBe(200)
+      const more = await madeWithout('NamespaceMissing')
+      await apply(admin, ended)
+      await servedAgain(made)
+      await servedAgain(more)
+    }, 120_000)
   })
 
   describe('each right taken away singly', () => {
@@ -263,36 +324,6 @@ async function refusalOf(work: () => Promise<unknown> | undefined): Promise<numb
     if (error instanceof ApiFailure) return error.code
     throw error
   }
-}
-
-async function apply(admin: Admin, manifest: Json): Promise<void> {
-  const answer = await admin.apply(pathOf(manifest), manifest)
-  if (answer === undefined || answer.code > 299) throw new Error(answer?.text ?? 'no answer')
-}
-
-const PLURALS: Record<string, string> = {
-  ServiceAccount: '/api/v1/namespaces/galactic-system/serviceaccounts',
-  Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/galactic-system/roles',
-  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/galactic-system/rolebindings',
-  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
-  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
-}
-
-function pathOf(manifest: Json): string {
-  const { kind, metadata }: JsonObject = isObject(manifest) ? manifest : {}
-  const name = isObject(metadata) ? metadata['name'] : undefined
-  return `${PLURALS[String(kind)]}/${String(name)}`
-}
-
-async function tokenOf(admin: Admin): Promise<string> {
-  const answer = await admin.call(
-    'POST',
-    '/api/v1/namespaces/galactic-system/serviceaccounts/network-load-balancers/token',
-    { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-  )
-  const status = answer?.body['status']
-  if (!isObject(status)) throw new Error(answer?.text ?? 'no answer')
-  return String(status['token'])
 }
 
 const authority = ({ ca }: { ca: string }) => ({ 'certificate-authority-data': base64(ca) })

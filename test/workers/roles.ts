@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../../dev/kube/json.ts'
+import type { Admin } from '../../dev/kube-real/admin.ts'
 
 /** One verb on one kind. */
 export type Right = { verb: string; resource: string; name: string }
@@ -58,3 +59,36 @@ function rulesOf({ rules }: JsonObject): Rule[] {
 }
 
 const texts = (value: Json | undefined): string[] => (Array.isArray(value) ? value.map(String) : [])
+
+/** Applies one of them, as an administrator. */
+export async function apply(admin: Admin, manifest: Json): Promise<void> {
+  const answer = await admin.apply(pathOf(manifest), manifest)
+  if (answer === undefined || answer.code > 299) throw new Error(answer?.text ?? 'no answer')
+}
+
+const PLURALS: Record<string, string> = {
+  ServiceAccount: '/api/v1/namespaces/galactic-system/serviceaccounts',
+  Namespace: '/api/v1/namespaces',
+  Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/galactic-system/roles',
+  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/galactic-system/rolebindings',
+  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+}
+
+function pathOf(manifest: Json): string {
+  const { kind, metadata }: JsonObject = isObject(manifest) ? manifest : {}
+  const name = isObject(metadata) ? metadata['name'] : undefined
+  return `${PLURALS[String(kind)]}/${String(name)}`
+}
+
+/** A token of the service account that they make. */
+export async function tokenOf(admin: Admin): Promise<string> {
+  const answer = await admin.call(
+    'POST',
+    '/api/v1/namespaces/galactic-system/serviceaccounts/network-load-balancers/token',
+    { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+  )
+  const status = answer?.body['status']
+  if (!isObject(status)) throw new Error(answer?.text ?? 'no answer')
+  return String(status['token'])
+}

@@ -42,7 +42,8 @@ CREATE TABLE "cluster" (
   "dialect" TEXT,
   "session_affinity" BOOLEAN NOT NULL DEFAULT false,
   "unreachable_since" TIMESTAMPTZ(3),
-  "unreachable_message" TEXT,
+  -- What stands against its being served: {reason, message, since}; that it doesn't answer, too.
+  "trouble" JSONB,
   "owner" TEXT,
   "lease_epoch" BIGINT NOT NULL DEFAULT 0,
   "lease_until" TIMESTAMPTZ(3),

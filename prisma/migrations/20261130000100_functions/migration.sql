@@ -307,7 +307,8 @@ LANGUAGE sql STABLE AS $$
       (SELECT coalesce(json_agg(json_build_object('cluster', cluster.name, 'placed', placement.placed,
           'asked', placement.asked, 'settledGeneration', placement.settled_generation,
           'report', placement.report, 'reportedAt', rfc3339(placement.reported_at),
-          'unreachableSince', rfc3339(cluster.unreachable_since)) ORDER BY cluster.name), '[]'::json)
+          'unreachableSince', rfc3339(cluster.unreachable_since),
+          'unreachableReason', CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END) ORDER BY cluster.name), '[]'::json)
        FROM placement JOIN cluster ON cluster.id = placement.cluster_id
        WHERE placement.load_balancer_id = lb.id AND cluster.forgotten_at IS NULL) END)
   FROM load_balancer lb

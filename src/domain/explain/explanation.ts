@@ -68,8 +68,8 @@ export type ClusterFacts = {
   name: string
   /** A worker serves it. */
   served: boolean
-  /** How it failed to answer; null where it answers. */
-  unreachableMessage: string | null
+  /** What stands against its being served, in its own words; null where nothing does. */
+  trouble: string | null
   /** How what was to be written for this load balancer failed last, and how often in a row. */
   lastError: string | null
   attempts: number

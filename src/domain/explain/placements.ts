@@ -60,13 +60,11 @@ const hear = (
   placement: FoldPlacement,
   known: ClusterFacts | undefined,
 ): Heard['said'] | undefined => {
-  const { placed, report, unreachableSince } = placement
+  const { placed, report, unreachableSince, unreachableReason } = placement
   const vip = report?.vips[address]
   if (unreachableSince !== null) {
-    const unknown = {
-      ...plain('UNKNOWN', 'ClusterUnreachable'),
-      message: known?.unreachableMessage ?? REASONS.ClusterUnreachable,
-    }
+    const reason = unreachableReason ?? 'ClusterUnreachable'
+    const unknown = { ...plain('UNKNOWN', reason), message: known?.trouble ?? REASONS[reason] }
     return placed ? everywhere(unknown) : { RuleApplied: said(unknown) }
   }
   const onItsWay = known?.served === false ? plain('UNKNOWN', 'NoWorker') : undefined
@@ -92,7 +90,12 @@ const leaving = (
 }
 
 /** These stand against a rule's being written at all. */
-const AGAINST_WRITING: ReadonlySet<Reason> = new Set(['SchemaMissing', 'ApplyFailed'])
+const AGAINST_WRITING: ReadonlySet<Reason> = new Set([
+  'SchemaMissing',
+  'NamespaceMissing',
+  'RightsMissing',
+  'ApplyFailed',
+])
 /** These are about announcing, which has a link of its own. */
 const ANNOUNCING: ReadonlySet<Reason> = new Set(['NotAdvertised', 'PartlyAdvertised'])
 

@@ -12,7 +12,7 @@ SELECT lb.id, rfc3339(clock_timestamp()) AS now, whole.record AS stored, ${PROBE
     'clusters', (
       SELECT coalesce(json_agg(json_build_object('name', cluster.name,
         'served', coalesce(cluster.lease_until > clock_timestamp(), false),
-        'unreachableMessage', cluster.unreachable_message, 'lastError', placement.last_error,
+        'trouble', cluster.trouble ->> 'message', 'lastError', placement.last_error,
         'attempts', coalesce(placement.attempts, 0), 'inventory', cluster.inventory) ORDER BY cluster.name), '[]'::json)
       FROM cluster
       LEFT JOIN placement ON placement.cluster_id = cluster.id AND placement.load_balancer_id = lb.id

@@ -37,11 +37,13 @@ export const wordOf = (finding: Finding, placement: FoldPlacement, input: FoldIn
 export const onItsWay: Word = { ...found('FALSE', 'Progressing', REASONS.Progressing), open: true }
 
 /** What the reports knew may still be so; nobody can tell. */
-export const unreachable = (since: string): Word => ({
-  ...found('UNKNOWN', 'ClusterUnreachable', REASONS.ClusterUnreachable),
-  open: false,
-  since,
-})
+export const unreachable = (
+  since: string,
+  { unreachableReason }: Pick<FoldPlacement, 'unreachableReason'>,
+): Word => {
+  const reason = unreachableReason ?? 'ClusterUnreachable'
+  return { ...found('UNKNOWN', reason, REASONS[reason]), open: false, since }
+}
 
 /** Whether the last report is about all that was asked so far. */
 export const isCurrent = ({ report, asked }: FoldPlacement): boolean =>
@@ -50,7 +52,7 @@ export const isCurrent = ({ report, asked }: FoldPlacement): boolean =>
 /** Whether what is wanted in one cluster is in effect there. */
 export const provisioning = (placement: FoldPlacement, input: FoldInput): Word => {
   const { report, unreachableSince } = placement
-  if (unreachableSince !== null) return unreachable(unreachableSince)
+  if (unreachableSince !== null) return unreachable(unreachableSince, placement)
   if (report === null || !isCurrent(placement)) return onItsWay
   if (report.inEffect) return { ...found('TRUE', 'InEffect', REASONS.InEffect), open: false }
   const findings = Object.values(report.vips).flatMap(({ wanted, provisioned }) =>

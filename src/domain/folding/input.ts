@@ -1,3 +1,4 @@
+import type { Reason } from '../../rules/reasons.ts'
 import type { PlacementReport } from '../../rules/report.ts'
 import type { SessionAffinity } from '../../rules/wanted.ts'
 import type { AddressRecord, BackendRecord } from '../records.ts'
@@ -43,5 +44,7 @@ export type FoldPlacement = {
   settledGeneration: number
   report: PlacementReport | null
   reportedAt: string | null
+  /** What it serves isn't known since then; absent or null beside it: it doesn't answer. */
   unreachableSince: string | null
+  unreachableReason?: Reason | null
 }

@@ -77,7 +77,7 @@ const hear = (address: string, placement: FoldPlacement, input: FoldInput): Hear
   const current = isCurrent(placement)
   if (placed && vip?.provisioned.reason === 'AddressFamilyNotServed') return { notServed: true }
   if (unreachableSince !== null) {
-    const word = unreachable(unreachableSince)
+    const word = unreachable(unreachableSince, placement)
     return placed ? { provisioned: word, advertised: word, carried: word } : { provisioned: word }
   }
   if (!placed) {

@@ -51,7 +51,7 @@ export type StoredCluster = Pick<
   gateways: number | null
   reachableSince: string | null
   unreachableSince: string | null
-  unreachableMessage: string | null
+  trouble: Pick<Noted, 'reason' | 'message' | 'since'> | null
   leaseUntil: string | null
   sweep: Noted | null
   inventory: Noted | null
@@ -76,13 +76,13 @@ export const CLUSTER_JSON = `json_build_object(
   'createdAt', rfc3339(cluster.created_at), 'dialect', cluster.dialect,
   'sessionAffinity', cluster.session_affinity, 'gateways', cluster.gateways,
   'reachableSince', rfc3339(cluster.reachable_since), 'unreachableSince', rfc3339(cluster.unreachable_since),
-  'unreachableMessage', cluster.unreachable_message, 'leaseUntil', rfc3339(cluster.lease_until),
+  'trouble', cluster.trouble, 'leaseUntil', rfc3339(cluster.lease_until),
   'sweep', cluster.sweep, 'inventory', cluster.inventory)`
 
 /** A cluster as it was read. */
 export function toCluster(stored: StoredCluster): ClusterRecord {
   const { createdAt, dialect, sessionAffinity, gateways, sweep, inventory } = stored
-  const { reachableSince, unreachableSince, unreachableMessage, leaseUntil, ...shown } = stored
+  const { reachableSince, unreachableSince, trouble, leaseUntil, ...shown } = stored
   const known = (name: string, value: string | number | null) =>
     value === null ? [] : [{ name, value: String(value) }]
   return {
@@ -103,15 +103,17 @@ export function toCluster(stored: StoredCluster): ClusterRecord {
 
 function reachable(stored: StoredCluster): StatusCondition {
   const { createdAt, owner, leaseUntil, reachableSince } = stored
-  const { unreachableSince, unreachableMessage } = stored
+  const { unreachableSince, trouble } = stored
   const type = 'Reachable'
-  if (unreachableSince !== null) {
-    const message = unreachableMessage ?? REASONS.ClusterUnreachable
-    return condition(type, {
-      ...noted('FALSE', 'ClusterUnreachable', unreachableSince),
-      message,
-    })
-  }
+  const against: Noted | null =
+    trouble === null
+      ? null
+      : { status: 'FALSE', ...trouble, since: unreachableSince ?? trouble.since }
+  // Whoever serves it next tells anew what stands against that.
+  if (against !== null && (unreachableSince !== null || owner !== null))
+    return condition(type, against)
+  if (unreachableSince !== null)
+    return condition(type, noted('FALSE', 'ClusterUnreachable', unreachableSince))
   if (owner === null) return condition(type, noted('UNKNOWN', 'NoWorker', leaseUntil ?? createdAt))
   if (stored.dialect === null) {
     // A worker that found none tells since when.

@@ -60,3 +60,26 @@ const isText = (text: string): boolean => text.isWellFormed() && !text.includes(
 export function isValid<T>(input: T): input is T & Valid<T> {
   return invalidValues(input).length === 0
 }
+
+/** A text by which something is looked up before it is told whether it is one that can be kept. */
+export const askable = (text: string): string =>
+  text.isWellFormed() ? text.replaceAll('\0', '') : ''
+
+/** Fields that are given a value and reset at once; `fieldOf`: the field that each member of `reset` is about. */
+export function setAndReset<Member extends string, Field extends string>(
+  input: { readonly [F in Field]?: unknown } & { reset?: readonly Member[] | null | undefined },
+  fieldOf: Record<Member, Field>,
+): ValidationIssue[] {
+  return (input.reset ?? []).flatMap((member, index) => {
+    const field = fieldOf[member]
+    if (input[field] === null || input[field] === undefined) return []
+    return [
+      {
+        code: 'SET_AND_RESET',
+        message: `${field} is given a value and reset at once.`,
+        path: ['reset', String(index)],
+        suggestion: null,
+      },
+    ]
+  })
+}

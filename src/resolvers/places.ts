@@ -19,8 +19,10 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'The region with this code; null where there is none.',
     args: { code: t.arg.string({ required: true, description: 'Its code, e.g. `us-east-1`.' }) },
-    resolve: async (_root, { code }, { loaders }) =>
-      (await loaders.regions()).find((region) => region.code === code) ?? null,
+    resolve: async (_root, args, { loaders }) => {
+      const { code } = valid(args)
+      return (await loaders.regions()).find((region) => region.code === code) ?? null
+    },
   }),
   vpcs: t.field({
     type: VpcConnection,

@@ -2,6 +2,7 @@ import { readQuotas } from '../domain/quotas.ts'
 import { builder } from '../schema/builder.ts'
 import { projectOf, requirePermission } from '../schema/context.ts'
 import { Quota } from '../schema/quota.ts'
+import { valid } from '../schema/valid.ts'
 
 builder.queryFields((t) => ({
   quotas: t.field({
@@ -13,10 +14,10 @@ builder.queryFields((t) => ({
         description: 'The code of a region; every region where none is given.',
       }),
     },
-    resolve: (_root, { region }, context) => {
+    resolve: (_root, args, context) => {
       const project = projectOf(context)
       requirePermission(context, 'loadbalancers.list', 'ipv4reservations.list')
-      return readQuotas(context.store, { project, region: region ?? null })
+      return readQuotas(context.store, { project, region: valid(args).region ?? null })
     },
   }),
 }))

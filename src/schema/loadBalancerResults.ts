@@ -76,6 +76,7 @@ export const CreateLoadBalancerResult = resultUnion(
     errors.ReservationInUse,
     errors.Refused,
   ],
+  { refusedCodes: ['VPC_NOT_OWNED'] },
 )
 
 export const UpdateLoadBalancerResult = resultUnion(
@@ -125,6 +126,7 @@ export const AddBackendsResult = resultUnion(
     errors.BeingDeleted,
     errors.Refused,
   ],
+  { refusedCodes: ['VPC_NOT_OWNED'] },
 )
 
 export const RemoveBackendsResult = resultUnion(
@@ -154,6 +156,7 @@ export const SetBackendsResult = resultUnion(
     errors.BeingDeleted,
     errors.Refused,
   ],
+  { refusedCodes: ['VPC_NOT_OWNED'] },
 )
 
 export const UpdateBackendsResult = resultUnion(

@@ -1,13 +1,15 @@
 import type { ObjectFieldBuilder, ObjectRef } from '@pothos/core'
 import type { Planned } from '../domain/plans/plan.ts'
-import { Refusal } from '../domain/refusals.ts'
+import type { RefusalCode } from '../domain/refusalCodes.ts'
+import { Refusal, Refused } from '../domain/refusals.ts'
 import { type BuilderTypes, builder } from './builder.ts'
 import { ChangePlan } from './changePlan.ts'
 import { typeOfRefusal } from './errors.ts'
 
 /**
  * What a mutation answers: its payload, or one of its refusals. Unions are closed, since generated
- * clients break on a member that they don't know: a refusal that isn't listed is a bug.
+ * clients break on a member that they don't know: a refusal that isn't listed is a bug. So is one that
+ * is told by a code alone which isn't among `refusedCodes`.
  */
 export function resultUnion<
   Payload extends object,
@@ -16,13 +18,22 @@ export function resultUnion<
   name: `${string}Result`,
   payload: ObjectRef<BuilderTypes, Payload>,
   errors: Refs,
-  options: { extensions?: Record<string, unknown> } = {},
+  {
+    extensions,
+    refusedCodes = [],
+  }: { extensions?: Record<string, unknown>; refusedCodes?: RefusalCode[] } = {},
 ) {
   return builder.unionType(name, {
-    ...options,
+    extensions: { ...extensions, refusedCodes },
     description: `What the change came to: ${payload.name} when it was accepted, else why it was refused.`,
     types: [payload, ...errors],
-    resolveType: (value) => (value instanceof Refusal ? typeOfRefusal(value) : payload.name),
+    resolveType: (value) => {
+      if (!(value instanceof Refusal)) return payload.name
+      if (value instanceof Refused && !refusedCodes.includes(value.code)) {
+        throw new Error(`${name} doesn't list the code ${value.code}`)
+      }
+      return typeOfRefusal(value)
+    },
   })
 }
 

@@ -13,6 +13,7 @@ import {
   type Reservation,
   SHOW_RESERVATION,
 } from './operations.ts'
+import { tell } from './operators.ts'
 
 const installation = useInstallation()
 const west = (letter: string) => installation.fleet.get(`us-west-1-${letter}`)
@@ -131,6 +132,16 @@ describe('a reservation that is moved', () => {
     expect(await refusal({ ...keyed, from: to.id, to: from.id })).toMatchObject({
       __typename: 'IdempotencyKeyReused',
     })
+  })
+
+  it('needs no room in a VPC that it does not leave', async () => {
+    const { input } = await bound()
+    const quota = { project: 'demo', resource: 'networking.datumapis.com/rulespervpc' }
+    const limit = (limit: number | null) =>
+      tell(installation.operators, 'setQuota', { ...quota, region: 'us-west-1', limit })
+    await limit(1)
+    await accepted(installation.api, MOVE, input)
+    await limit(null)
   })
 
   it('is refused where the source has it no longer, and nothing changes', async () => {

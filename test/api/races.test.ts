@@ -15,6 +15,7 @@ import {
   SHOW_RESERVATION,
   UPDATE,
 } from './operations.ts'
+import { tell } from './operators.ts'
 
 const installation = useInstallation({ workers: false })
 
@@ -150,6 +151,7 @@ describe('rubbish', () => {
       'query ($text: String!) { loadBalancers(filter: { nameContains: $text }) { totalCount } }',
       'query ($text: String!) { loadBalancers(filter: { region: [$text] }) { totalCount } }',
       'query ($text: String!) { loadBalancers(filter: { labels: [{ key: $text }] }) { totalCount } }',
+      'query ($text: String!) { quotas(region: $text) { used } }',
       'query ($text: String!) { loadBalancerByName(region: $text, name: "a") { id } }',
       'query ($text: String!) { ipv4ReservationByName(region: $text, name: "a") { id } }',
       'query ($text: String!) { vpcByName(name: $text) { id } }',
@@ -163,6 +165,50 @@ describe('rubbish', () => {
       expect([query, errors?.[0]?.extensions?.code]).toEqual([query, 'BAD_USER_INPUT'])
     }
   })
+
+  it.each(['a\u0000b', 'a\ud800b'])(
+    "that operators send (%j) is nobody's fault either",
+    async (text) => {
+      const queries = [
+        'query ($text: String!) { clusters(region: $text) { totalCount } }',
+        'query ($text: String!) { addressPools(region: $text) { totalCount } }',
+        'query ($text: String!) { loadBalancers(filter: { project: [$text] }) { totalCount } }',
+        'query ($text: String!) { ipv4Reservations(filter: { project: [$text] }) { totalCount } }',
+        'query ($text: String!) { region(code: $text) { id } }',
+      ]
+      for (const query of queries) {
+        const { errors } = await installation.operators.ask(query, { text })
+        expect([query, errors?.[0]?.extensions?.code]).toEqual([query, 'BAD_USER_INPUT'])
+      }
+      const resource = 'networking.datumapis.com/loadbalancers'
+      const cluster = { name: 'rubbish', region: 'us-east-1', context: 'rubbish' }
+      const pool = { name: 'rubbish', region: 'us-east-1', prefix: 'fd99::/64' }
+      const asked: [string, Record<string, unknown>, string][] = [
+        [
+          'createRegion',
+          { code: 'rubbish', displayName: text, cityCode: 'IAD' },
+          'ValidationFailed',
+        ],
+        ['registerCluster', { ...cluster, context: text }, 'ValidationFailed'],
+        ['registerCluster', { ...cluster, region: text }, 'NotFound'],
+        ['createAddressPool', { ...pool, region: text }, 'NotFound'],
+        ['setQuota', { project: text, resource, region: 'us-east-1' }, 'NotFound'],
+        ['setQuota', { project: 'demo', resource, region: text }, 'NotFound'],
+        ['setQuota', { project: 'demo', resource: text, region: 'us-east-1' }, 'ValidationFailed'],
+        ['setProjectRelease', { project: text, released: true }, 'ValidationFailed'],
+        ['reportReachability', { vantage: text, results: [] }, 'ValidationFailed'],
+      ]
+      for (const [mutation, input, refusal] of asked) {
+        const { __typename } = await tell(installation.operators, mutation, input)
+        expect([mutation, input, __typename]).toEqual([mutation, input, refusal])
+      }
+      const reservation = { name: 'rubbish', region: text, idempotencyKey: text }
+      expect(await installation.api.get<Refusal>(RESERVE, { input: reservation })).toMatchObject({
+        __typename: 'NotFound',
+        path: ['region'],
+      })
+    },
+  )
 
   it('as a cursor, or one of another order, is refused wherever it is given', async () => {
     await createLoadBalancer(installation, { name: 'paged' })

@@ -62,7 +62,13 @@ describe('the lists', () => {
   })
 
   test('hold every code by which the database refuses, or the domain makes another of it', () => {
-    const own = ['INVALID', 'VPC_NOT_FOUND', 'REGION_NOT_FOUND', 'RESERVATION_NOT_FOUND']
+    const own = [
+      'INVALID',
+      'OVERFULL',
+      'VPC_NOT_FOUND',
+      'REGION_NOT_FOUND',
+      'RESERVATION_NOT_FOUND',
+    ]
     const told = filesBelow('prisma').flatMap((path) =>
       found(/'refused', '([A-Z_]+)'/g, textOf(path)),
     )

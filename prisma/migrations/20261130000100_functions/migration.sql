@@ -398,6 +398,7 @@ DECLARE
   at timestamptz(3);
   released_now boolean;
   found_key record;
+  key_reused boolean := false;
   reservation record;
   here record;
   outside jsonb;
@@ -417,7 +418,7 @@ BEGIN
       IF found_key.input_hash = input ->> 'inputHash' THEN
         RETURN json_build_object('existing', found_key.object_id);
       END IF;
-      RETURN json_build_object('refused', 'IDEMPOTENCY_KEY_REUSED');
+      key_reused := true;
     END IF;
   END IF;
   SELECT vpc.owned, vpc.name AS vpc_name, region.id AS region,
@@ -451,36 +452,40 @@ BEGIN
   IF NOT FOUND THEN
     RETURN json_build_object('refused', 'VPC_NOT_FOUND');
   END IF;
-  IF NOT here.owned THEN
-    RETURN json_build_object('refused', 'VPC_NOT_OWNED');
-  END IF;
   IF here.region IS NULL THEN
     RETURN json_build_object('refused', 'REGION_NOT_FOUND');
   END IF;
   IF cardinality(wanted_reservations) > 0 THEN
     PERFORM FROM ipv4_reservation WHERE id = ANY (wanted_reservations) AND project = the_project
     ORDER BY id FOR UPDATE;
+    -- The first that isn't there, or else the first of another region.
     FOR reservation IN
-      SELECT wanted.id AS wanted, wanted.place - 1 AS place, held.id, held.load_balancer_id, region.code
+      SELECT wanted.place - 1 AS place, held.id, region.code
       FROM unnest(wanted_reservations) WITH ORDINALITY AS wanted (id, place)
       LEFT JOIN ipv4_reservation held ON held.id = wanted.id AND held.project = the_project
-      LEFT JOIN region ON region.id = held.region_id ORDER BY wanted.place
+      LEFT JOIN region ON region.id = held.region_id
+      WHERE held.id IS NULL OR held.region_id <> here.region
+      ORDER BY held.id IS NOT NULL, wanted.place LIMIT 1
     LOOP
       IF reservation.id IS NULL THEN
-        RETURN json_build_object('refused', 'RESERVATION_NOT_FOUND', 'id', reservation.wanted, 'place', reservation.place);
+        RETURN json_build_object('refused', 'RESERVATION_NOT_FOUND', 'place', reservation.place);
       END IF;
-      IF reservation.code <> input ->> 'region' THEN
-        RETURN json_build_object('refused', 'REGION_MISMATCH', 'id', reservation.wanted, 'place', reservation.place, 'region', reservation.code);
-      END IF;
+      RETURN json_build_object('refused', 'REGION_MISMATCH', 'place', reservation.place, 'region', reservation.code);
     END LOOP;
   END IF;
   IF (input ->> 'invalid')::boolean THEN
     RETURN json_build_object('refused', 'INVALID');
   END IF;
+  IF NOT here.owned THEN
+    RETURN json_build_object('refused', 'VPC_NOT_OWNED');
+  END IF;
   IF NOT here.elsewhere <@ coalesce(here.inside, '{}') THEN
     SELECT jsonb_agg(host(address)) INTO outside FROM unnest(addresses) AS address
     WHERE address = ANY (here.elsewhere) AND address <> ALL (coalesce(here.inside, '{}'));
     RETURN json_build_object('refused', 'BACKENDS_OUTSIDE_REGION', 'addresses', outside);
+  END IF;
+  IF (input ->> 'overfull')::boolean THEN
+    RETURN json_build_object('refused', 'OVERFULL');
   END IF;
   -- What isn't limited isn't counted: it may be a hundred thousand rows.
   IF here.most_load_balancers IS NOT NULL THEN
@@ -495,6 +500,9 @@ BEGIN
     IF used_now + 1 + cardinality(wanted_reservations) > here.most_rules THEN
       RETURN json_build_object('refused', 'QUOTA_EXCEEDED', 'resource', 'networking.datumapis.com/rulespervpc', 'limit', here.most_rules, 'used', used_now);
     END IF;
+  END IF;
+  IF key_reused THEN
+    RETURN json_build_object('refused', 'IDEMPOTENCY_KEY_REUSED');
   END IF;
   IF cardinality(wanted_reservations) > 0 THEN
     FOR reservation IN

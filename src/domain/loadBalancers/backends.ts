@@ -3,7 +3,7 @@ import type { Store } from '../../db/client.ts'
 import type { BackendAdminState } from '../../rules/wanted.ts'
 import { type FieldChange, fieldChanges } from '../events/append.ts'
 import { newId } from '../ids.ts'
-import { type InvalidValue, invalidValues } from '../input.ts'
+import { InvalidValue, invalidValues, type ValidationIssue } from '../input.ts'
 import type { Planned } from '../plans/plan.ts'
 import type { LoadBalancerRecord } from '../records.ts'
 import { BackendsOutsideRegion, NameTaken, NotFound, Refusal } from '../refusals.ts'
@@ -101,12 +101,9 @@ export async function updateBackends(
   const changed = await changeLoadBalancer(
     store,
     scope,
-    askOf(input, issues),
+    { ...askOf(input, issues), missing: (current) => missingBackend(current, input) },
     (current, client) => {
       const changes = new Map(input.backends.map((change) => [String(change.address), change]))
-      const present = new Set(current.backends.map(({ address }) => address))
-      const missing = input.backends.findIndex(({ address }) => !present.has(String(address)))
-      if (missing >= 0) return notABackend(String(input.backends[missing]?.address), missing)
       const wanted = current.backends.map((backend): Wanted => {
         const change = changes.get(backend.address)
         if (change === undefined) return backend
@@ -126,12 +123,12 @@ export async function updateBackends(
 
 const askOf = (
   input: AddBackendsInput | RemoveBackendsInput | UpdateBackendsInput,
-  issues: Ask['issues'],
+  issues: ValidationIssue[],
 ): Ask => ({
   id: input.loadBalancer,
   path: ['loadBalancer'],
   expectedGeneration: input.expectedGeneration,
-  issues,
+  issues: () => issues,
   validateOnly: input.validateOnly,
   named: 'backends' in input ? namedBackends(input.backends) : new Map(),
 })
@@ -142,13 +139,23 @@ const toWanted = (backend: BackendInput): Wanted => ({
   adminState: backend.adminState ?? 'ENABLED',
 })
 
-const notABackend = (address: string, index: number): NotFound =>
-  new NotFound({
-    message: `${address} is no backend of this load balancer.`,
-    path: ['backends', String(index), 'address'],
-    hint: 'Add it by addBackends.',
-    missingId: null,
-  })
+/** The first address that could be a backend's and is none's. */
+function missingBackend(
+  current: StoredLoadBalancer,
+  { backends }: UpdateBackendsInput,
+): NotFound | undefined {
+  const present = new Set(current.backends.map(({ address }) => address))
+  for (const [index, { address }] of backends.entries()) {
+    if (address instanceof InvalidValue || present.has(address)) continue
+    return new NotFound({
+      message: `${address} is no backend of this load balancer.`,
+      path: ['backends', String(index), 'address'],
+      hint: 'Add it by addBackends.',
+      missingId: null,
+    })
+  }
+  return undefined
+}
 
 function withBackends(
   changed: Changed | Planned | Refusal,

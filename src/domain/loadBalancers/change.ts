@@ -42,22 +42,24 @@ export type Ask = {
   /** Names the argument that held the id. */
   path: string[]
   expectedGeneration: number | null | undefined
-  /** Found in the input alone. */
-  issues: ValidationIssue[]
+  /** Tells that what the input names of the load balancer isn't there. */
+  missing?: (current: StoredLoadBalancer) => NotFound | undefined
+  /** Everything that isn't valid in the input, given what it is merged with. */
+  issues: (current: StoredLoadBalancer) => ValidationIssue[]
   /** May be asked of one that is being deleted too. */
   evenDeleting?: boolean
   /** Only the plan is wanted: what would be done is done and undone. */
   validateOnly?: boolean | undefined
-  /** What else the change is about, for its plan. */
   /** Other load balancers that change with it: they are locked with it, in order. */
   with?: { id: string; path: string[] }[]
+  /** What else the change is about, for its plan. */
   reservations?: string[]
   named?: About['named']
 }
 
 /**
  * Makes one change of a load balancer as one transaction: released, visible, valid, then what
- * `decide` refuses (what needs the store to be valid, quota), then conflicts. Changes of one load
+ * `decide` refuses (what only the store knows to be invalid, quota), then conflicts. Changes of one load
  * balancer queue on its row. With `validateOnly` the answer is the plan, and nothing is changed.
  */
 export async function changeLoadBalancer(
@@ -76,8 +78,11 @@ export async function changeLoadBalancer(
       if (refused) return rollback(refused)
       const read = await readForFold(client, ask.id)
       if (read === undefined) return rollback(notFound(ask))
-      if (ask.issues.length > 0) return rollback(new ValidationFailed(ask.issues))
       const current = read.stored
+      const missing = ask.missing?.(current)
+      if (missing) return rollback(missing)
+      const issues = ask.issues(current)
+      if (issues.length > 0) return rollback(new ValidationFailed(issues))
       const decision = await decide(current, client)
       if (decision instanceof Refusal) return rollback(decision)
       const conflict = conflictOf(current, ask)

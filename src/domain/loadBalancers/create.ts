@@ -6,7 +6,7 @@ import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../heal
 import { hint } from '../hints.ts'
 import { hashOf } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
-import { invalidValues, isValid, type Valid, type ValidationIssue } from '../input.ts'
+import { askable, invalidValues, isValid, type Valid, type ValidationIssue } from '../input.ts'
 import { carryTrace } from '../placements/trace.ts'
 import type { Planned } from '../plans/plan.ts'
 import { rehearse } from '../plans/rehearse.ts'
@@ -54,18 +54,20 @@ export async function createLoadBalancer(
     protocol.name,
   )
   const issues = issuesOf(input, healthCheck, protocol.name)
-  const overfull = issues.length > 0 ? undefined : tooMany(input)
+  const overfull = tooMany(input)
   const id = newId()
-  const settle = (answer: CreateRefused) =>
-    answer.refused === 'INVALID'
-      ? (overfull ?? new ValidationFailed(issues))
-      : refusalOf(answer, scope, input)
+  const settle = (answer: CreateRefused) => {
+    if (answer.refused === 'INVALID') return new ValidationFailed(issues)
+    if (answer.refused === 'OVERFULL' && overfull) return overfull
+    return refusalOf(answer, scope, input)
+  }
   let answer: { stored: StoredLoadBalancer } | Exclude<Answer, Made>
   try {
-    const right = issues.length === 0 && overfull === undefined && isValid(input)
+    const right = issues.length === 0 && isValid(input)
     const asked = {
       id,
       ...visible(scope, input),
+      overfull: overfull !== undefined,
       // With something wrong in it only the checks that come before are made, and nothing is sent
       // that may not be JSON for PostgreSQL.
       ...(right
@@ -159,7 +161,7 @@ async function askWith(client: Querier, asked: Asked): Promise<Answer> {
 const visible = (scope: Scope, input: CreateLoadBalancerInput) => ({
   project: scope.project,
   vpc: isId(input.vpc) ? input.vpc : NOBODY,
-  region: input.region.isWellFormed() ? input.region.replaceAll('\0', '') : '',
+  region: askable(input.region),
   reservations: (input.ipv4Reservations ?? []).map((id) => (isId(id) ? id : NOBODY)),
 })
 

@@ -22,7 +22,7 @@ export async function deleteLoadBalancer(
     id: input.id,
     path: ['id'],
     expectedGeneration: input.expectedGeneration,
-    issues: [],
+    issues: () => [],
     evenDeleting: true,
     validateOnly: input.validateOnly,
   }

@@ -4,10 +4,10 @@ import { violatedConstraint } from '../../db/failure.ts'
 import type { Protocol } from '../../rules/wanted.ts'
 import { type FieldChange, fieldChanges } from '../events/append.ts'
 import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
-import { invalidValues, type ValidationIssue } from '../input.ts'
+import { invalidValues, setAndReset, type ValidationIssue } from '../input.ts'
 import type { Planned } from '../plans/plan.ts'
 import type { HealthCheckSettings, Label, LoadBalancerRecord } from '../records.ts'
-import { NameTaken, type Refusal, ValidationFailed } from '../refusals.ts'
+import { NameTaken, type Refusal } from '../refusals.ts'
 import type { Scope } from '../scope.ts'
 import { textIssues } from '../texts.ts'
 import { changeLoadBalancer, type Decision } from './change.ts'
@@ -35,8 +35,8 @@ export async function updateLoadBalancer(
   scope: Scope,
   input: UpdateLoadBalancerInput,
 ): Promise<{ loadBalancer: LoadBalancerRecord } | Planned | Refusal> {
-  const issues = [...invalidValues(input), ...textIssues(input), ...resetIssues(input)]
   const { id, expectedGeneration, validateOnly } = input
+  const issues = (current: StoredLoadBalancer) => issuesOf(current, input)
   const ask = { id, path: ['id'], expectedGeneration, issues, validateOnly }
   try {
     return await changeLoadBalancer(store, scope, ask, (current) => decide(current, input))
@@ -60,26 +60,19 @@ const FIELD_OF = {
   DELETION_PROTECTION: 'deletionProtection',
 } as const satisfies Record<LoadBalancerField, keyof UpdateLoadBalancerInput>
 
-function resetIssues(input: UpdateLoadBalancerInput): ValidationIssue[] {
-  return (input.reset ?? []).flatMap((field, index) => {
-    const given = input[FIELD_OF[field]]
-    if (given === null || given === undefined) return []
-    return [
-      {
-        code: 'SET_AND_RESET',
-        message: `${FIELD_OF[field]} is given a value and reset at once.`,
-        path: ['reset', String(index)],
-        suggestion: null,
-      },
-    ]
-  })
+function issuesOf(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): ValidationIssue[] {
+  const after = merged(fieldsOf(current), input)
+  return [
+    ...invalidValues(input),
+    ...textIssues(input),
+    ...setAndReset(input, FIELD_OF),
+    ...healthCheckIssues(after.healthCheck, after.protocol),
+  ]
 }
 
-function decide(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): Decision | Refusal {
+function decide(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): Decision {
   const before = fieldsOf(current)
   const after = merged(before, input)
-  const issues = healthCheckIssues(after.healthCheck, after.protocol)
-  if (issues.length > 0) return new ValidationFailed(issues)
   const changes = fieldChanges(flat(before), flat(after))
   const touched = new Set(changes.map(({ path }) => path[0]))
   return {

@@ -9,7 +9,7 @@ import type { Querier } from '../querier.ts'
 import type { Page } from '../records.ts'
 import { NameTaken, type Refusal, ValidationFailed } from '../refusals.ts'
 import { CLUSTER_JSON, type ClusterRecord, type StoredCluster, toCluster } from './clusterRecord.ts'
-import { noRegion } from './regions.ts'
+import { findRegion, noRegion } from './regions.ts'
 
 export type RegisterClusterInput = {
   name: Checked<string>
@@ -30,18 +30,18 @@ export async function registerCluster(
   given: RegisterClusterInput,
 ): Promise<{ cluster: { id: string } } | Refusal> {
   const { region: code, ...fields } = given
-  const region = await store.prisma.region.findUnique({ where: { code }, select: { id: true } })
-  if (region === null) return noRegion(code)
-  const issues = [...invalidValues(fields), ...contextIssues(fields.context)]
+  const regionId = await findRegion(store, code)
+  if (regionId === null) return noRegion(code)
+  const issues = [...invalidValues({ name: fields.name }), ...contextIssues(fields.context)]
   if (issues.length > 0 || !isValid(fields)) return new ValidationFailed(issues)
   try {
     const id = newId()
-    await store.prisma.cluster.create({ data: { id, regionId: region.id, ...fields } })
+    await store.prisma.cluster.create({ data: { id, regionId, ...fields } })
     hint(store)
     return { cluster: { id } }
   } catch (error) {
     if (violatedConstraint(error) !== 'cluster_name_key') throw error
-    const id = await takeUpAgain(store, { ...fields, regionId: region.id })
+    const id = await takeUpAgain(store, { ...fields, regionId })
     if (id !== undefined) return { cluster: { id } }
     return new NameTaken({
       message: `There is a cluster "${fields.name}" already.`,
@@ -74,10 +74,14 @@ async function takeUpAgain(
   return again.id
 }
 
+// Neither control characters nor halves of surrogate pairs.
+const CONTEXT = /^[^\p{Cc}\p{Cs}]{1,253}$/u
+
+/** What is wrong with the name of a kubeconfig context. */
 export function contextIssues(context: string): ValidationIssue[] {
-  if (context !== '' && context.length <= 253) return []
+  if (CONTEXT.test(context)) return []
   const message =
-    'A context has 1 to 253 characters: the name of one in the kubeconfig of the workers.'
+    'A context has 1 to 253 printable characters: the name of one in the kubeconfig of the workers.'
   return [{ code: 'INVALID_CONTEXT', message, path: ['context'], suggestion: null }]
 }
 

@@ -6,7 +6,7 @@ import { type PoolPlan, planPool, SHORTEST_IPV4_PREFIX } from '../../ipam/pool.t
 import { newId } from '../ids.ts'
 import { type Checked, InvalidValue, type ValidationIssue } from '../input.ts'
 import { NameTaken, PoolOverlap, type Refusal, ValidationFailed } from '../refusals.ts'
-import { noRegion } from './regions.ts'
+import { findRegion, noRegion } from './regions.ts'
 
 export type CreateAddressPoolInput = {
   name: Checked<string>
@@ -29,10 +29,7 @@ export async function createAddressPool(
   store: Store,
   input: CreateAddressPoolInput,
 ): Promise<{ pool: { id: string } } | Refusal> {
-  const region = await store.prisma.region.findUnique({
-    where: { code: input.region },
-    select: { id: true },
-  })
+  const region = await findRegion(store, input.region)
   if (region === null) return noRegion(input.region)
   const parsed = readPool(input)
   if (Array.isArray(parsed)) return new ValidationFailed(parsed)
@@ -47,7 +44,7 @@ export async function createAddressPool(
         [
           id,
           name,
-          region.id,
+          region,
           plan.family,
           prefix.prefix,
           plan.allocationPrefixLength,

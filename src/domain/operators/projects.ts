@@ -4,7 +4,7 @@ import { Conditions, countRows, type PageRequest, readPage } from '../paging.ts'
 import { FIXED, QUOTAS, type QuotaRecord, readQuotas } from '../quotas.ts'
 import type { Page } from '../records.ts'
 import { NotFound, type Refusal, Refused, ValidationFailed } from '../refusals.ts'
-import { noRegion } from './regions.ts'
+import { findRegion, noRegion } from './regions.ts'
 
 export type ProjectRecord = { name: string; released: boolean }
 
@@ -68,9 +68,7 @@ export async function setQuota(
   input: { project: string; resource: string; region?: string | null; limit?: number | null },
 ): Promise<{ quota: QuotaRecord } | Refusal> {
   const { project, resource, limit = null } = input
-  const issues = quotaIssues(input)
-  if (issues.length > 0) return new ValidationFailed(issues)
-  if (!(await isProjectKnown(store, project))) {
+  if (!PROJECT.test(project) || !(await isProjectKnown(store, project))) {
     return new NotFound({
       message: `There is no project "${project}".`,
       path: ['project'],
@@ -78,16 +76,18 @@ export async function setQuota(
       missingId: null,
     })
   }
+  const code = input.region ?? null
+  const regionId = code === null ? null : await findRegion(store, code)
+  if (code !== null && regionId === null) return noRegion(code)
+  const issues = quotaIssues(input)
+  if (issues.length > 0 || regionId === null) return new ValidationFailed(issues)
   if (resource === FIXED.resource) {
     return new Refused('QUOTA_FIXED', {
       message: `A load balancer takes ${FIXED.limit} backends: the data plane has no room for more.`,
       path: ['resource'],
     })
   }
-  const code = input.region ?? ''
-  const region = await store.prisma.region.findUnique({ where: { code } })
-  if (region === null) return noRegion(code)
-  const key = { project, resource, regionId: region.id }
+  const key = { project, resource, regionId }
   await store.prisma.quota.upsert({
     where: { project_resource_regionId: key },
     create: { ...key, limit },

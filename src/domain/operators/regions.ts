@@ -1,7 +1,7 @@
 import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import { newId } from '../ids.ts'
-import type { ValidationIssue } from '../input.ts'
+import { invalidValues, type ValidationIssue } from '../input.ts'
 import { NameTaken, NotFound, type Refusal, ValidationFailed } from '../refusals.ts'
 
 /** A region's code is part of addresses and command lines. */
@@ -13,7 +13,7 @@ export async function createRegion(
   store: Store,
   input: { code: string; displayName: string; cityCode: string },
 ): Promise<{ region: { id: string } } | Refusal> {
-  const issues: ValidationIssue[] = []
+  const issues = invalidValues(input)
   if (!CODE.test(input.code)) {
     issues.push(
       issue('INVALID_CODE', 'A code has 2 to 63 lower-case letters, digits and hyphens.', 'code'),
@@ -38,6 +38,13 @@ export async function createRegion(
       takenName: input.code,
     })
   }
+}
+
+/** The id of the region with that code; what isn't a code is no region's. */
+export async function findRegion(store: Store, code: string): Promise<string | null> {
+  if (!CODE.test(code)) return null
+  const region = await store.prisma.region.findUnique({ where: { code }, select: { id: true } })
+  return region?.id ?? null
 }
 
 /** No region of that code. */

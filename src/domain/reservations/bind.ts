@@ -91,7 +91,7 @@ async function changeBinding(
     id: input.loadBalancer,
     path: ['loadBalancer'],
     expectedGeneration: null,
-    issues: [],
+    issues: () => [],
     validateOnly: input.validateOnly,
     reservations: [input.reservation].filter(isId),
     named: new Map([[input.reservation, ['reservation']]]),
@@ -113,13 +113,18 @@ async function changeBinding(
   return { reservation, loadBalancer: changed.loadBalancer }
 }
 
-/** Refuses one more address for a load balancer than it, or its VPC, can have. */
+/**
+ * Refuses one more address for a load balancer than it, or its VPC, can have. `fromVpc`: the VPC that
+ * has the address now.
+ */
 export async function overQuota(
   client: PoolClient,
   current: StoredLoadBalancer,
+  fromVpc?: string,
 ): Promise<Refusal | undefined> {
   const bound = current.addresses.filter(({ reservation }) => reservation !== null).length
   if (bound >= MOST_RESERVATIONS) return tooManyReservations(bound + 1)
+  if (current.vpc.id === fromVpc) return undefined
   const { rows } = await client.query<{ used: number; limit: number | null }>(
     'SELECT served_vips($1, $2) AS used, quota_limit($3, $4, $2, 64) AS limit',
     [current.vpc.id, current.regionId, current.project, RULES],

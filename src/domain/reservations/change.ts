@@ -6,7 +6,7 @@ import { appendEvent, type FieldChange, fieldChanges } from '../events/append.ts
 import type { EventReason } from '../events/reasons.ts'
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
-import { invalidValues, type ValidationIssue } from '../input.ts'
+import { invalidValues, setAndReset, type ValidationIssue } from '../input.ts'
 import type { Planned } from '../plans/plan.ts'
 import { rehearse } from '../plans/rehearse.ts'
 import type { ReservationRecord } from '../records.ts'
@@ -37,7 +37,7 @@ export async function updateIPv4Reservation(
   scope: Scope,
   input: UpdateIPv4ReservationInput,
 ): Promise<Changed | Planned | Refusal> {
-  const issues = [...invalidValues(input), ...textIssues(input)]
+  const issues = [...invalidValues(input), ...textIssues(input), ...setAndReset(input, FIELD_OF)]
   try {
     const outcome = await transaction<Changed | Planned | Refusal>(store, async (client) => {
       const current = await admitReservation(store, client, scope, input.id, 'id', issues)
@@ -65,6 +65,13 @@ export async function updateIPv4Reservation(
     throw error
   }
 }
+
+const FIELD_OF = {
+  DISPLAY_NAME: 'displayName',
+  DESCRIPTION: 'description',
+  LABELS: 'labels',
+  DELETION_PROTECTION: 'deletionProtection',
+} as const satisfies Record<IPv4ReservationField, keyof UpdateIPv4ReservationInput>
 
 async function write(
   client: PoolClient,

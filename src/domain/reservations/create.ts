@@ -6,7 +6,7 @@ import { appendEvent } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { findKey, hashOf, keepKey } from '../idempotency.ts'
 import { newId } from '../ids.ts'
-import { invalidValues, type ValidationIssue } from '../input.ts'
+import { askable, invalidValues, type ValidationIssue } from '../input.ts'
 import { quotaExceeded } from '../loadBalancers/createRefusals.ts'
 import type { Planned } from '../plans/plan.ts'
 import type { ReservationRecord } from '../records.ts'
@@ -77,18 +77,15 @@ async function admit(
     [scope.project],
   )
   if (!project.rows[0]?.released) return new NotReleased(scope.project)
-  const key = input.idempotencyKey ?? null
-  const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
-  if (used) {
-    const same = used.inputHash === hashOf(input)
-    return same ? { existing: used.objectId } : new IdempotencyKeyReused()
-  }
   const region = await client.query<{ id: string }>('SELECT id FROM region WHERE code = $1', [
-    input.region,
+    askable(input.region),
   ])
   const regionId = region.rows[0]?.id
   if (regionId === undefined) return regionNotFound(input.region)
   if (issues.length > 0) return new ValidationFailed(issues)
+  const key = input.idempotencyKey ?? null
+  const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
+  if (used?.inputHash === hashOf(input)) return { existing: used.objectId }
   const quota = await client.query<{ used: number; limit: number | null }>(
     `SELECT count(*)::integer AS used, quota_limit($1, $3, $2, 10) AS limit
      FROM ipv4_reservation WHERE project = $1 AND region_id = $2`,
@@ -98,6 +95,7 @@ async function admit(
   if (limit !== null && count >= limit) {
     return quotaExceeded({ resource: RESOURCE, limit, used: count })
   }
+  if (used !== undefined) return new IdempotencyKeyReused()
   const taken = await client.query(
     'SELECT FROM ipv4_reservation WHERE project = $1 AND region_id = $2 AND name = $3',
     [scope.project, regionId, input.name],

@@ -9,7 +9,7 @@ import { readForFold } from '../loadBalancers/refold.ts'
 import type { StoredLoadBalancer } from '../loadBalancers/stored.ts'
 import type { Planned } from '../plans/plan.ts'
 import type { LoadBalancerRecord, ReservationRecord } from '../records.ts'
-import { IdempotencyKeyReused, Refusal, StaleHolder } from '../refusals.ts'
+import { IdempotencyKeyReused, Refusal, StaleHolder, ValidationFailed } from '../refusals.ts'
 import { regionOf } from '../regions.ts'
 import type { Scope } from '../scope.ts'
 import { idempotencyKeyIssues } from '../texts.ts'
@@ -38,7 +38,7 @@ export async function moveIPv4Reservation(
     path: ['to'],
     with: input.from === input.to ? [] : [{ id: input.from, path: ['from'] }],
     expectedGeneration: null,
-    issues: idempotencyKeyIssues(input.idempotencyKey),
+    issues: () => [],
     validateOnly: input.validateOnly,
     reservations: [input.reservation].filter(isId),
     named: new Map([[input.reservation, ['reservation']]]),
@@ -64,13 +64,15 @@ async function decide(
   input: MoveIPv4ReservationInput,
   to: StoredLoadBalancer,
 ): Promise<Decision | Refusal> {
+  const reservation = await lockReservation(store, client, scope, input.reservation)
+  if (reservation === undefined) return reservationNotFound(input.reservation, ['reservation'])
+  const issues = idempotencyKeyIssues(input.idempotencyKey)
+  if (issues.length > 0) return new ValidationFailed(issues)
   const key = input.idempotencyKey ?? null
   const inputHash = hashOf({ reservation: input.reservation, from: input.from, to: input.to })
   // Twins queue on the load balancers, which are locked.
   const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
-  if (used) return used.inputHash === inputHash ? nothing : new IdempotencyKeyReused()
-  const reservation = await lockReservation(store, client, scope, input.reservation)
-  if (reservation === undefined) return reservationNotFound(input.reservation, ['reservation'])
+  if (used?.inputHash === inputHash) return nothing
   const region = await regionOf(store, to.regionId)
   if (reservation.region.id !== region.id) return regionMismatch(region.code, reservation)
   const { rows } = await client.query<{ holder: string | null }>(
@@ -78,12 +80,13 @@ async function decide(
     [reservation.id],
   )
   const holder = rows[0]?.holder ?? null
-  const over = await overQuota(client, to)
+  const from = (await readForFold(client, input.from))?.stored
+  const over = await overQuota(client, to, from?.vpc.id)
   if (over && input.from !== input.to) return over
+  if (used !== undefined) return new IdempotencyKeyReused()
   const conflict = generationConflict(reservation, input.expectedGeneration)
   if (conflict) return conflict
   if (holder !== input.from) return new StaleHolder(holder)
-  const from = (await readForFold(client, input.from))?.stored
   if (from === undefined || from.id === to.id) return nothing
   const keep = () =>
     key === null

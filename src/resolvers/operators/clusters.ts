@@ -38,7 +38,7 @@ builder.queryFields((t) => ({
     resolve: async (_root, args, context) => {
       requirePermission(context, 'clusters.list')
       const { store } = context
-      const region = args.region ?? null
+      const region = valid(args).region ?? null
       return connection(await listClusters(store, { region, page: pageRequest(args) }), () =>
         countClusters(store, region),
       )

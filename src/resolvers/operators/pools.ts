@@ -9,6 +9,7 @@ import { AddressPoolConnection } from '../../schema/operators/addressPool.ts'
 import * as inputs from '../../schema/operators/inputs.ts'
 import * as results from '../../schema/operators/results.ts'
 import { connection, pageArgs, pageRequest } from '../../schema/pages.ts'
+import { valid } from '../../schema/valid.ts'
 import { GivenIds } from '../givenIds.ts'
 
 const extensions = FOR_OPERATORS
@@ -25,7 +26,7 @@ builder.queryFields((t) => ({
     resolve: async (_root, args, context) => {
       requirePermission(context, 'addresspools.list')
       const { store } = context
-      const region = args.region ?? null
+      const region = valid(args).region ?? null
       return connection(await listPools(store, { region, page: pageRequest(args) }), () =>
         countPools(store, region),
       )

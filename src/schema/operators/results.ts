@@ -6,6 +6,7 @@ import type { PoolRecord } from '../../domain/operators/poolRecord.ts'
 import type { ProjectRecord } from '../../domain/operators/projects.ts'
 import type { QuotaRecord } from '../../domain/quotas.ts'
 import type { RegionRecord } from '../../domain/records.ts'
+import type { RefusalCode } from '../../domain/refusalCodes.ts'
 import type { Refusal } from '../../domain/refusals.ts'
 import { FOR_OPERATORS } from '../audience.ts'
 import { type BuilderTypes, builder } from '../builder.ts'
@@ -22,7 +23,8 @@ const result = <Payload extends object, Refs extends readonly ObjectRef<BuilderT
   name: `${string}Result`,
   payload: ObjectRef<BuilderTypes, Payload>,
   refusals: Refs,
-) => resultUnion(name, payload, refusals, { extensions })
+  refusedCodes: RefusalCode[] = [],
+) => resultUnion(name, payload, refusals, { extensions, refusedCodes })
 
 const { ValidationFailed, NotFound, NameTaken, Refused } = errors
 const { PoolOverlap, PoolInUse, ClusterInUse } = errors
@@ -64,12 +66,14 @@ export const UpdateClusterResult = result(
   'UpdateClusterResult',
   clusterPayload('UpdateClusterPayload', 'The change was accepted.', 'The cluster after it.'),
   [ValidationFailed, NotFound, Refused],
+  ['CLUSTER_FORGOTTEN'],
 )
 
 export const RemoveClusterResult = result(
   'RemoveClusterResult',
   clusterPayload('RemoveClusterPayload', 'The cluster is out.', 'The cluster as it was last.'),
   [NotFound, ClusterInUse, Refused],
+  ['CLUSTER_NOT_DRAINED'],
 )
 
 const Leftover = builder.objectRef<LeftoverRecord & { cluster: string }>('Leftover').implement({
@@ -109,6 +113,7 @@ export const ForgetClusterResult = result(
       }),
     }),
   [ValidationFailed, NotFound, Refused],
+  ['CLUSTER_REACHABLE'],
 )
 
 const poolPayload = (
@@ -156,6 +161,7 @@ export const SetQuotaResult = result(
     }),
   }),
   [ValidationFailed, NotFound, Refused],
+  ['QUOTA_FIXED'],
 )
 
 export const SetProjectReleaseResult = result(

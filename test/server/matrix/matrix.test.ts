@@ -240,9 +240,10 @@ describe('a reader', () => {
     }
   })
 
-  test('is refused every mutation, whether or not what it names is there', async () => {
-    for (const of of [ids, NOTHING]) {
-      for (const { field, query } of mutations(of)) {
+  test('is refused every mutation, whether or not what it names is there and the project is open', async () => {
+    for (const released of [false, true]) {
+      await service.store.prisma.project.update({ where: { name: 'alpha' }, data: { released } })
+      for (const { field, query } of [...mutations(ids), ...mutations(NOTHING)]) {
         const answer = await ask('reader', query)
         expect([field, answer.status, codesOf(answer)]).toEqual([field, 200, ['FORBIDDEN']])
         expect(answer.body.data).toEqual({ [field]: null })

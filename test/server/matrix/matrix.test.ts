@@ -1,6 +1,6 @@
-import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { operatorSchema, schema } from '../../../src/server/schema.ts'
+import { statementsOf } from '../../support/statements.ts'
 import { type Answer, answerOf, create } from '../service.ts'
 import { coordinatesFrom, walksOf } from './walk.ts'
 import { argumentsFor, type Ids, MARK, NOTHING, populate, useWorld } from './world.ts'
@@ -139,30 +139,6 @@ describe.each([
 })
 
 describe("a tenant who names another project's objects in their own", () => {
-  /** The statements that `work` sends to the database, with whether they name the project. */
-  async function statementsOf(work: () => Promise<unknown>) {
-    const statements: string[] = []
-    const values: unknown[] = []
-    const { query } = pg.Client.prototype
-    pg.Client.prototype.query = function recorded(this: pg.Client, ...given: unknown[]) {
-      const [first, second] = given
-      const config = typeof first === 'object' && first !== null ? first : {}
-      // The log of changes is looked at all the time.
-      const text = String('text' in config ? config.text : first)
-      if (!/pg_snapshot|pg_current|LISTEN|NOTIFY/i.test(text)) {
-        statements.push(text)
-        values.push('values' in config ? config.values : second)
-      }
-      return Reflect.apply(query, this, given)
-    }
-    try {
-      await work()
-    } finally {
-      pg.Client.prototype.query = query
-    }
-    return { statements, values }
-  }
-
   test('finds nothing by any query, in the words and by the statements of what does not exist', async () => {
     const foreign = queries(ids)
     const missing = queries(NOTHING)

@@ -1,6 +1,6 @@
 import { builder } from '../schema/builder.ts'
 import { type Context, requirePermission } from '../schema/context.ts'
-import { badUserInput } from '../schema/failures.ts'
+import { overLimit } from '../schema/failures.ts'
 import { decodeId } from '../schema/ids.ts'
 import { Node } from '../schema/node.ts'
 import { LARGEST_PAGE } from '../schema/pages.ts'
@@ -27,7 +27,8 @@ builder.queryFields((t) => ({
     },
     resolve: (_root, { ids }, context) => {
       if (ids.length > LARGEST_PAGE) {
-        throw badUserInput(`${ids.length} ids are given; at most ${LARGEST_PAGE} are read at once.`)
+        const message = `${ids.length} ids are given; at most ${LARGEST_PAGE} are read at once.`
+        throw overLimit(message, 'page')
       }
       return Promise.all(ids.map((id) => readNode(context, id)))
     },

@@ -15,6 +15,21 @@ export const CODES = [
 ] as const
 export type Code = (typeof CODES)[number]
 
+/** What one request, caller or project may not have more of; each is told as `extensions.limit`. */
+export const LIMIT_NAMES = [
+  'body',
+  'tokens',
+  'depth',
+  'aliases',
+  'repeats',
+  'cost',
+  'page',
+  'budget',
+  'sockets',
+  'streams',
+] as const
+export type LimitName = (typeof LIMIT_NAMES)[number]
+
 const failure = (code: Code, message: string, status?: number) =>
   new GraphQLError(message, {
     extensions: { code, ...(status === undefined ? {} : { http: { status } }) },
@@ -23,6 +38,15 @@ const failure = (code: Code, message: string, status?: number) =>
 /** The query itself, or a value in it, can't be used. */
 export const badUserInput = (message: string, status?: number) =>
   failure('BAD_USER_INPUT', message, status)
+/** More was asked for than one request may; `limit` names the limit. */
+export const overLimit = (message: string, limit: LimitName, status?: number) =>
+  new GraphQLError(message, {
+    extensions: {
+      code: 'BAD_USER_INPUT' satisfies Code,
+      limit,
+      ...(status === undefined ? {} : { http: { status } }),
+    },
+  })
 /** Nobody is known to be calling. */
 export const unauthenticated = (message: string) => failure('UNAUTHENTICATED', message, 401)
 /** The caller is known and may not do this. */
@@ -32,7 +56,7 @@ export const unknownProject = (project: string) =>
   failure('NOT_FOUND', `There is no project "${project}".`, 404)
 
 /** One of our limits is reached; `limit` names it. Worth another try after so many seconds, where any are told. */
-export const tooManyRequests = (message: string, limit: string, retryAfter?: number) =>
+export const tooManyRequests = (message: string, limit: LimitName, retryAfter?: number) =>
   new GraphQLError(message, {
     extensions: {
       code: 'TOO_MANY_REQUESTS' satisfies Code,

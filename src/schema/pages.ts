@@ -3,7 +3,7 @@ import type { ArgBuilder } from '@pothos/core'
 import { InvalidCursor } from '../domain/paging.ts'
 import type { Page } from '../domain/records.ts'
 import type { BuilderTypes } from './builder.ts'
-import { badUserInput } from './failures.ts'
+import { badUserInput, overLimit } from './failures.ts'
 
 export const DEFAULT_PAGE = 20
 export const LARGEST_PAGE = 100
@@ -39,9 +39,9 @@ export function pageRequest(args: PageArgs): PageRequest {
   const { first, last } = args
   if (first != null && last != null) throw badUserInput('Give either first or last, not both.')
   for (const [name, value] of Object.entries({ first, last })) {
-    if (value != null && (value < 0 || value > LARGEST_PAGE)) {
-      throw badUserInput(`${name} is ${value}; it goes from 0 to ${LARGEST_PAGE}.`)
-    }
+    if (value == null || (value >= 0 && value <= LARGEST_PAGE)) continue
+    const message = `${name} is ${value}; it goes from 0 to ${LARGEST_PAGE}.`
+    throw value < 0 ? badUserInput(message) : overLimit(message, 'page')
   }
   return {
     ...(last == null ? { first: first ?? DEFAULT_PAGE } : { last }),

@@ -1,17 +1,14 @@
 import type { IncomingMessage } from 'node:http'
-import { GraphQLError } from 'graphql'
+import { badUserInput, overLimit } from '../schema/failures.ts'
 
 /** A request is at most 1 MiB. */
 const LARGEST = 1_048_576
-
-const refused = (message: string, status: number) =>
-  new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status } } })
 
 /** The JSON object of a POST. Anything else is refused by throwing: what browsers' forms can send, too. */
 export async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
   const type = request.headers['content-type'] ?? ''
   if (!/^application\/json *(?:;|$)/i.test(type)) {
-    throw refused('Send the query as application/json.', 415)
+    throw badUserInput('Send the query as application/json.', 415)
   }
   if (Number(request.headers['content-length'] ?? 0) > LARGEST) throw tooLarge()
   const text = await readText(request)
@@ -19,15 +16,15 @@ export async function readBody(request: IncomingMessage): Promise<Record<string,
   try {
     body = JSON.parse(text)
   } catch {
-    throw refused('The body is not JSON.', 400)
+    throw badUserInput('The body is not JSON.', 400)
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw refused('The body is a JSON object with a query; only one at a time.', 400)
+    throw badUserInput('The body is a JSON object with a query; only one at a time.', 400)
   }
   return { ...body }
 }
 
-const tooLarge = () => refused('The body is larger than 1 MiB.', 413)
+const tooLarge = () => overLimit('The body is larger than 1 MiB.', 'body', 413)
 
 function readText(request: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -45,7 +42,7 @@ function readText(request: IncomingMessage): Promise<string> {
     request.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
     request.on('error', reject)
     request.on('close', () => {
-      if (!request.complete) reject(refused('The connection broke.', 400))
+      if (!request.complete) reject(badUserInput('The connection broke.', 400))
     })
   })
 }

@@ -8,6 +8,7 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql'
+import type { LimitName } from '../schema/failures.ts'
 import { costsOf } from './limits/cost.ts'
 import { LIMITS, type Limits } from './limits/limits.ts'
 import { hasMoreTokens, rulesFor } from './limits/rules.ts'
@@ -70,7 +71,7 @@ export class Documents {
       document = parse(query, { maxTokens: tokens })
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error
-      const extensions = hasMoreTokens(query, tokens) ? { limit: 'tokens' } : {}
+      const extensions = hasMoreTokens(query, tokens) ? { limit: 'tokens' satisfies LimitName } : {}
       return {
         document: undefined,
         errors: [refused(error, extensions)],

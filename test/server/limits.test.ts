@@ -90,7 +90,7 @@ test('a page may have 100 objects, and 100 ids may be asked for', async () => {
     `{ nodes(ids: ${JSON.stringify(Array(101).fill('x'))}) { id } }`,
   ]) {
     const { body } = await service.query(query)
-    expect(body.errors?.[0]?.extensions.code).toBe('BAD_USER_INPUT')
+    expect(body.errors?.[0]?.extensions).toEqual(refused('page'))
     expect(body.errors?.[0]?.message).toMatch(/100/)
   }
 })

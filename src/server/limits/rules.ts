@@ -9,6 +9,7 @@ import {
   TokenKind,
   type ValidationRule,
 } from 'graphql'
+import type { LimitName } from '../../schema/failures.ts'
 import type { Limits } from './limits.ts'
 
 /** `introspection`: whether the schema may be asked about itself. */
@@ -45,7 +46,10 @@ const notTooDeep =
         if (depthOf(operation.selectionSet) <= most) return
         const message = `The query goes more than ${most} fields deep.`
         context.reportError(
-          new GraphQLError(message, { nodes: operation, extensions: { limit: 'depth' } }),
+          new GraphQLError(message, {
+            nodes: operation,
+            extensions: { limit: 'depth' satisfies LimitName },
+          }),
         )
       },
     }
@@ -63,7 +67,10 @@ const fewAliases =
         if (count !== most + 1) return
         const message = `The document has more than ${most} aliases.`
         context.reportError(
-          new GraphQLError(message, { nodes: field, extensions: { limit: 'aliases' } }),
+          new GraphQLError(message, {
+            nodes: field,
+            extensions: { limit: 'aliases' satisfies LimitName },
+          }),
         )
       },
     }
@@ -83,7 +90,10 @@ const fewRepeats =
         if (count !== most + 1) continue
         const message = `A selection names ${name} more than ${most} times.`
         context.reportError(
-          new GraphQLError(message, { nodes: selection, extensions: { limit: 'repeats' } }),
+          new GraphQLError(message, {
+            nodes: selection,
+            extensions: { limit: 'repeats' satisfies LimitName },
+          }),
         )
       }
     },

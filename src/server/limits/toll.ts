@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql'
-import type { Code } from '../../schema/failures.ts'
+import type { Code, LimitName } from '../../schema/failures.ts'
 import { Budgets } from './budgets.ts'
 import type { Limits } from './limits.ts'
 
@@ -50,7 +50,7 @@ export class Toll {
         {
           extensions: {
             code: 'BAD_USER_INPUT' satisfies Code,
-            limit: 'cost',
+            limit: 'cost' satisfies LimitName,
             cost: { requested, available: most },
             http: { spec: true, status: 400 },
           },

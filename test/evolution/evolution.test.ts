@@ -103,6 +103,17 @@ describe('a client that knows the members and interfaces of today', () => {
         port: 53,
       },
     })
+    expect(nodes).toContainEqual({
+      name: 'tcp',
+      region: { code: 'us-east-1' },
+      protocol: {
+        __typename: 'TcpProtocol',
+        name: 'TCP',
+        number: 6,
+        ports: [{ from: 8000, to: 8100 }],
+        port: null,
+      },
+    })
     expect(data.node).toEqual({ id: 'id-esp', protocolName: 'ESP', ports: [] })
   })
 })
@@ -163,6 +174,15 @@ describe.skipIf(!hasGo)('the Go client of today', () => {
     const { lines, interrupt } = program.start(server.url, ['watch'])
     expect((await lines.next()).value).toMatch(/^ADDED\tesp\tus-east-1\tESP\t/)
     await interrupt()
+  })
+
+  test('creates and deletes what it knows', async () => {
+    const args = ['create', 'new', '--region', 'us-east-1', '--port', '8443']
+    const created = await lb(...args)
+    expect([created.code, created.err]).toEqual([0, ''])
+    expect((await lb('list', '--name', 'new')).out).toContain('TCP 8443')
+    expect(await lb('delete', '--id', 'new')).toMatchObject({ code: 0, err: '' })
+    expect((await lb('list')).out).not.toContain('8443')
   })
 
   test('does not guess at what it does not know: a new port of ESP is wrong usage', async () => {

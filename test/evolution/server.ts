@@ -57,6 +57,7 @@ function made(name: string, number: number, ports: { from: number; to: number }[
 }
 
 type Update = { input: { id: string; displayName: string | null } }
+type Create = { input: { name: string; protocol: { tcp?: { port: number | null } | null } } }
 const byId = ({ id }: { id: string }) => loadBalancers.find((one) => one.id === id) ?? null
 
 const requests = {
@@ -66,6 +67,21 @@ const requests = {
     nodes: loadBalancers.filter(({ name }) => name.includes(filter?.nameContains ?? '')),
     pageInfo: { hasNextPage: false, hasPreviousPage: false },
   }),
+  vpcs: { nodes: [{ id: 'vpc', name: 'main' }] },
+  createLoadBalancer({ input: { name, protocol } }: Create) {
+    const port = protocol.tcp?.port ?? null
+    if (port === null) throw new Error('a client of today gives one port')
+    const loadBalancer = { ...made('tcp', 6, [{ from: port, to: port }], { port }), id: name, name }
+    loadBalancers.push(loadBalancer)
+    return { __typename: 'CreateLoadBalancerPayload', loadBalancer }
+  },
+  deleteLoadBalancer({ input: { id } }: { input: { id: string } }) {
+    const [deleted] = loadBalancers.splice(
+      loadBalancers.findIndex((one) => one.id === id),
+      1,
+    )
+    return { __typename: 'DeleteLoadBalancerPayload', loadBalancer: deleted }
+  },
   updateLoadBalancer({ input: { id, displayName } }: Update) {
     const found = byId({ id })
     if (found === null) return { __typename: 'NotFound', code: 'NOT_FOUND', path: ['id'] }

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, request } from 'node:http'
 import { type AddressInfo, connect, createServer as createRelay, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { cutFirstAnswer } from '../support/cut.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn } from '../support/objects.ts'
 import { generate, go, hasGo, module, useProgram, WITHOUT_GO } from './program.ts'
@@ -116,7 +116,7 @@ describe.skipIf(!hasGo)('the Go client', () => {
   })
 
   test('a create whose answer was cut off still makes one load balancer', async () => {
-    const cut = await cutsFirstAnswer(endpoint(), 'createLoadBalancer')
+    const cut = await cutFirstAnswer(endpoint(), 'createLoadBalancer')
     const args = ['create', 'cut', '--region', 'us-east-1', '--port', '80']
     const made = await program.json<Shown>(cut.url, args)
     expect(cut.answers()).toBe(2)
@@ -190,27 +190,6 @@ describe.skipIf(!hasGo)('the sources of the Go client', () => {
 })
 
 const DONE = { status: 0, stderr: '' }
-
-/** A way to the server that loses its first answer to what names an operation. */
-async function cutsFirstAnswer(endpoint: string, operation: string) {
-  const target = new URL(endpoint)
-  let answers = 0
-  const proxy = createServer(async (asked, answer) => {
-    const body = Buffer.concat(await Array.fromAsync(asked))
-    const { method, headers } = asked
-    const passed = request(target, { method, headers }, async (received) => {
-      const content = Buffer.concat(await Array.fromAsync(received))
-      if (body.includes(operation) && ++answers === 1) return void asked.socket.destroy()
-      answer.writeHead(received.statusCode ?? 500, { 'content-type': 'application/json' })
-      answer.end(content)
-    })
-    passed.end(body)
-  })
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void proxy.close())
-  const { port } = proxy.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}${target.pathname}`, answers: () => answers }
-}
 
 /** A way to the server whose connections can be cut. */
 async function breakableWay(endpoint: string) {

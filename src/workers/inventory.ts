@@ -1,6 +1,6 @@
 import type { Cluster, Follow } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
-import { recordInventory, takeInventoryAcceptance } from '../domain/clusters.ts'
+import { takeInventoryAcceptance } from '../domain/clusters.ts'
 import {
   readKnownAttachments,
   readSightings,
@@ -18,8 +18,8 @@ import {
   type Vpc,
   type VpcAttachment,
 } from '../rules/objects.ts'
-import { REASONS, type Reason } from '../rules/reasons.ts'
 import { RelistBrake, verdictOn } from './brake.ts'
+import { InventoryWorth } from './inventoryWorth.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import { Pacing } from './pacing.ts'
@@ -32,8 +32,6 @@ const TOGETHER = 10
 const BATCH = 1_000
 /** A failed intake is tried again after up to this time (ms), for as long as it takes. */
 const RETRY = 2_000
-/** A list that fails for less than this time (ms) is no news. */
-const PATIENCE = 3_000
 
 /**
  * Takes the VPCs and attachments of one cluster into the store. Only attachments that are complete
@@ -59,9 +57,7 @@ export class Inventory {
   readonly #dirtyAttachments = new Map<string, VpcAttachment | undefined>()
   /** What a list that was believed lacks is gone, whatever its share. */
   #believing = false
-  readonly #failing = new Map<string, string>()
-  #patience: NodeJS.Timeout | undefined
-  #recorded = ''
+  readonly #worth: InventoryWorth
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   #ready = false
@@ -86,6 +82,7 @@ export class Inventory {
     this.#clusterId = options.clusterId
     this.#log = options.log
     this.#attachments = options.attachments
+    this.#worth = new InventoryWorth(options)
     this.#vanishing = new Vanishing({
       ...options.limits,
       present: () => this.#attachments().size,
@@ -190,6 +187,7 @@ export class Inventory {
     if (verdictOn(sightings.length, unseen.length) === 'believe')
       for (const key of unseen) this.#dirtyVpcs.add(key)
     this.#ready = true
+    this.#worth.known()
     this.#tell()
     this.#wake()
   }
@@ -219,7 +217,7 @@ export class Inventory {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
-    clearTimeout(this.#patience)
+    this.#worth.close()
     this.#pacing.close()
     await Promise.all([
       this.#vpcs.close(),
@@ -258,45 +256,13 @@ export class Inventory {
   }
 
   /** The list or watch of a kind that it rests on failed; undefined: it works again. */
-  failing({ plural }: Resource, error: Error | undefined): void {
-    if (error === undefined) this.#failing.delete(plural)
-    else this.#failing.set(plural, error.message)
-    if (this.#failing.size === 0) {
-      clearTimeout(this.#patience)
-      this.#patience = undefined
-      this.#tell()
-    } else if (!this.#closed) this.#patience ??= setTimeout(() => this.#tell(), PATIENCE)
+  failing(kind: Resource, error: Error | undefined): void {
+    this.#worth.failing(kind, error)
   }
 
-  /** Records how much what is known of the cluster is worth, where that changed. */
   #tell(): void {
-    // Before all is known there is nothing to say but that it can't be read.
-    if (this.#closed || !(this.#ready || this.#failing.size > 0)) return
-    const held =
-      this.#vanishing.held + Object.values(this.#brakes).reduce((sum, { held }) => sum + held, 0)
-    const [failing] = this.#failing
-    const reason: Reason = failing
-      ? 'InventoryStale'
-      : held > 0
-        ? 'InventoryDoubted'
-        : 'InventoryComplete'
-    const detail = failing
-      ? ` ${failing[0]}: ${failing[1]}`
-      : held > 0
-        ? ` Held back: ${held}.`
-        : ''
-    const message = `${REASONS[reason]}${detail}`.slice(0, 1_000)
-    if (message === this.#recorded) return
-    this.#recorded = message
-    const status = reason === 'InventoryComplete' ? 'TRUE' : 'FALSE'
-    if (status === 'FALSE') this.#log.warn({ held, failing }, REASONS[reason])
-    recordInventory(this.#store, this.#clusterId, { status, reason, message }).catch(
-      (error: unknown) => {
-        // The next change of it, or the next start, tells it again.
-        this.#recorded = ''
-        this.#log.warn({ err: error }, 'the state of the inventory could not be recorded')
-      },
-    )
+    const brakes = Object.values(this.#brakes)
+    this.#worth.tell(this.#vanishing.held + brakes.reduce((sum, { held }) => sum + held, 0))
   }
 
   #wake(after = TOGETHER): void {

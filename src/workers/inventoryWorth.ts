@@ -1,0 +1,78 @@
+import type { Store } from '../db/client.ts'
+import { recordInventory } from '../domain/clusters.ts'
+import type { Resource } from '../rules/objects.ts'
+import { REASONS, type Reason } from '../rules/reasons.ts'
+import type { Logger } from './logger.ts'
+
+/** A list that fails for less than this time (ms) is no news. */
+const PATIENCE = 3_000
+
+/** How much what is known of a cluster's endpoints is worth: recorded where it changes. */
+export class InventoryWorth {
+  readonly #store: Store
+  readonly #clusterId: string
+  readonly #log: Logger
+  /** By plural of the kind: why it can't be read. */
+  readonly #failing = new Map<string, string>()
+  #patience: NodeJS.Timeout | undefined
+  #held = 0
+  #recorded = ''
+  #known = false
+  #closed = false
+
+  constructor({ store, clusterId, log }: { store: Store; clusterId: string; log: Logger }) {
+    this.#store = store
+    this.#clusterId = clusterId
+    this.#log = log
+  }
+
+  /** All was read once: before, there is nothing to say but that it can't be read. */
+  known(): void {
+    this.#known = true
+  }
+
+  /** The list or watch of a kind that it rests on failed; undefined: it works again. */
+  failing({ plural }: Resource, error: Error | undefined): void {
+    if (error === undefined) this.#failing.delete(plural)
+    else this.#failing.set(plural, error.message)
+    if (this.#failing.size === 0) {
+      clearTimeout(this.#patience)
+      this.#patience = undefined
+      this.tell()
+    } else if (!this.#closed) this.#patience ??= setTimeout(() => this.tell(), PATIENCE)
+  }
+
+  /** `held`: how many objects that a list lacks are believed to be there all the same. */
+  tell(held = this.#held): void {
+    this.#held = held
+    if (this.#closed || !(this.#known || this.#failing.size > 0)) return
+    const [failing] = this.#failing
+    const reason: Reason = failing
+      ? 'InventoryStale'
+      : held > 0
+        ? 'InventoryDoubted'
+        : 'InventoryComplete'
+    const detail = failing
+      ? ` ${failing[0]}: ${failing[1]}`
+      : held > 0
+        ? ` Held back: ${held}.`
+        : ''
+    const message = `${REASONS[reason]}${detail}`.slice(0, 1_000)
+    if (message === this.#recorded) return
+    this.#recorded = message
+    const status = reason === 'InventoryComplete' ? 'TRUE' : 'FALSE'
+    if (status === 'FALSE') this.#log.warn({ held, failing }, REASONS[reason])
+    recordInventory(this.#store, this.#clusterId, { status, reason, message }).catch(
+      (error: unknown) => {
+        // The next change of it, or the next start, tells it again.
+        this.#recorded = ''
+        this.#log.warn({ err: error }, 'the state of the inventory could not be recorded')
+      },
+    )
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#patience)
+  }
+}

@@ -28,6 +28,8 @@ const client = join(root, 'src', 'db', 'generated', 'client.ts')
 const environment = {
   ...process.env,
   PATH: [programs, process.env.PATH ?? ''].join(delimiter),
+  // Types stripped and code compiled once, not at every start: a third of its time.
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(modules, '.cache', 'compile'),
   // Prisma neither looks for a newer version of itself nor downloads an engine: ours is WASM.
   CHECKPOINT_DISABLE: '1',
   PRISMA_HIDE_UPDATE_MESSAGE: '1',

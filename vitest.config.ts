@@ -16,7 +16,7 @@ export default defineConfig({
     // Each wait of a test has a limit of its own; these bound the sum.
     testTimeout: 4 * PATIENCE,
     hookTimeout: 4 * PATIENCE,
-    expect: { poll: { timeout: PATIENCE } },
+    expect: { poll: { timeout: PATIENCE, interval: 100 } },
     maxWorkers: 2,
     // Loading the same modules anew for each of 140 files took half of the time.
     isolate: false,

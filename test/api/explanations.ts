@@ -43,7 +43,7 @@ export async function explainedAs(
           Object.keys(broken).map((key) => [key, Reflect.get(last?.firstBroken ?? {}, key)]),
         )
       },
-      { interval: 50 },
+      { interval: 200 },
     )
     .toEqual(broken)
   if (last === undefined) throw new Error('nothing was explained')

@@ -140,7 +140,7 @@ async function seed(store: Store): Promise<Tenant[]> {
       addresses.push(...seen.map(({ address }) => address))
       await recordEndpoints(
         store,
-        cluster.id,
+        { cluster: cluster.id, epoch: 0 },
         seen.map(({ attachmentUid }) => attachmentUid),
         seen,
       )

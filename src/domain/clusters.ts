@@ -4,12 +4,13 @@ import type { Finding } from '../rules/report.ts'
 import type { Dialect } from '../rules/wanted.ts'
 import { hint } from './hints.ts'
 import { refoldAlone } from './placements/derive.ts'
+import type { Ownership } from './placements/ownership.ts'
 import { readPlaced } from './placements/wanted.ts'
 
 /** What was seen of a cluster's data plane; a change asks all its placements. */
 export async function recordCapabilities(
   store: Store,
-  cluster: string,
+  { cluster, epoch }: Ownership,
   seen: { dialect: Dialect | undefined; sessionAffinity: boolean },
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
@@ -17,8 +18,8 @@ export async function recordCapabilities(
     `UPDATE cluster SET dialect = $2::text, session_affinity = $3,
        reachable_since = CASE WHEN (dialect IS NULL) = ($2::text IS NULL)
          THEN coalesce(reachable_since, clock_timestamp()) ELSE clock_timestamp() END
-     WHERE id = $1 AND (dialect IS DISTINCT FROM $2::text OR session_affinity <> $3 OR reachable_since IS NULL)`,
-    [cluster, seen.dialect ?? null, seen.sessionAffinity],
+     WHERE id = $1 AND lease_epoch = $4 AND (dialect IS DISTINCT FROM $2::text OR session_affinity <> $3 OR reachable_since IS NULL)`,
+    [cluster, seen.dialect ?? null, seen.sessionAffinity, epoch],
   )
   if (rowCount === 0) return
   await store.pool.query(
@@ -39,21 +40,22 @@ export type Trouble = {
 /** What stands against a cluster's being served, or that nothing does; its load balancers are folded anew. */
 export async function recordTrouble(
   store: Store,
-  cluster: string,
+  { cluster, epoch }: Ownership,
   trouble: Trouble | undefined,
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
     trouble === undefined
       ? `UPDATE cluster SET unreachable_since = NULL, trouble = NULL, reachable_since = clock_timestamp()
-         WHERE id = $1 AND (unreachable_since IS NOT NULL OR trouble IS NOT NULL)`
+         WHERE id = $1 AND lease_epoch = $2 AND (unreachable_since IS NOT NULL OR trouble IS NOT NULL)`
       : `UPDATE cluster SET
-           unreachable_since = CASE WHEN $4 THEN coalesce(unreachable_since, clock_timestamp()) END,
-           trouble = jsonb_build_object('reason', $2::text, 'message', $3::text, 'since',
+           unreachable_since = CASE WHEN $5 THEN coalesce(unreachable_since, clock_timestamp()) END,
+           trouble = jsonb_build_object('reason', $3::text, 'message', $4::text, 'since',
              coalesce(trouble ->> 'since', rfc3339(clock_timestamp())))
-         WHERE id = $1 AND (trouble ->> 'reason' IS DISTINCT FROM $2 OR (unreachable_since IS NOT NULL) <> $4)`,
+         WHERE id = $1 AND lease_epoch = $2
+           AND (trouble ->> 'reason' IS DISTINCT FROM $3 OR (unreachable_since IS NOT NULL) <> $5)`,
     trouble === undefined
-      ? [cluster]
-      : [cluster, trouble.reason, trouble.message.slice(0, 1_000), trouble.blind],
+      ? [cluster, epoch]
+      : [cluster, epoch, trouble.reason, trouble.message.slice(0, 1_000), trouble.blind],
   )
   if (rowCount === 0) return
   for (const id of await readPlaced(store, cluster)) await refoldAlone(store, id)
@@ -65,15 +67,15 @@ export async function recordTrouble(
  */
 export async function recordInventory(
   store: Store,
-  cluster: string,
+  { cluster, epoch }: Ownership,
   finding: Finding,
 ): Promise<void> {
   await store.pool.query(
     `UPDATE cluster SET inventory = $2::jsonb || jsonb_build_object('since',
        CASE WHEN inventory ->> 'status' = $2::jsonb ->> 'status' THEN inventory ->> 'since'
          ELSE rfc3339(clock_timestamp()) END)
-     WHERE id = $1 AND (inventory IS NULL OR NOT inventory @> $2::jsonb)`,
-    [cluster, JSON.stringify(finding)],
+     WHERE id = $1 AND lease_epoch = $3 AND (inventory IS NULL OR NOT inventory @> $2::jsonb)`,
+    [cluster, JSON.stringify(finding), epoch],
   )
 }
 

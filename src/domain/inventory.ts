@@ -3,6 +3,7 @@ import type { Store } from '../db/client.ts'
 import { transaction } from '../db/transaction.ts'
 import { newId } from './ids.ts'
 import { rederive } from './placements/derive.ts'
+import { demandEpoch, type Ownership } from './placements/ownership.ts'
 
 /** A VPC as a cluster shows it; `project` undefined: the cluster doesn't say whose it is. */
 export type SeenVpc = { ref: string; name: string; project: string | undefined }
@@ -37,7 +38,7 @@ export async function recordVpcs(store: Store, seen: SeenVpc[]): Promise<void> {
  */
 export async function recordSightings(
   store: Store,
-  cluster: string,
+  owner: Ownership,
   sightings: Sighting[],
 ): Promise<void> {
   if (sightings.length === 0) return
@@ -48,6 +49,7 @@ export async function recordSightings(
     project: vpc?.project ?? null,
   }))
   await transaction(store, async (client) => {
+    await demandEpoch(client, owner)
     // Two clusters that say something of one VPC at once would each miss the other.
     await client.query("SELECT pg_advisory_xact_lock(hashtext('vpc sightings'))")
     const { rows: touched } = await client.query<{ ref: string }>(
@@ -65,7 +67,7 @@ export async function recordSightings(
          ON CONFLICT (cluster_id, namespace, name) DO UPDATE
          SET ref = excluded.ref, project = excluded.project)
        SELECT ref FROM before UNION SELECT ref FROM told WHERE ref IS NOT NULL`,
-      [cluster, JSON.stringify(rows)],
+      [owner.cluster, JSON.stringify(rows)],
     )
     const { rows: judged } = await client.query<SeenVpc & { project: string | null }>(
       `SELECT told.ref, coalesce(min(sighting.name), '') AS name,
@@ -121,12 +123,13 @@ async function writeVpcs(client: PoolClient, seen: SeenVpc[]): Promise<void> {
  */
 export async function recordEndpoints(
   store: Store,
-  cluster: string,
+  owner: Ownership,
   uids: string[],
   seen: SeenEndpoint[],
 ): Promise<string[]> {
   if (uids.length === 0) return []
   const touched = await transaction(store, async (client) => {
+    await demandEpoch(client, owner)
     const { rows } = await client.query<{ id: string }>(
       `WITH seen AS (
          SELECT endpoint.*, vpc.id AS vpc_id
@@ -159,7 +162,7 @@ export async function recordEndpoints(
        JOIN backend ON backend.address = moved.address
        JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = moved.vpc_id
        ORDER BY lb.id`,
-      [cluster, uids, JSON.stringify(seen)],
+      [owner.cluster, uids, JSON.stringify(seen)],
     )
     return rows
   })

@@ -77,11 +77,11 @@ export class ClusterWorker {
     this.#log = log
     this.#limits = { ...LIMITS, ...options.limits }
     this.#servesIPv4 = lease.servesIPv4
-    const clusterId = lease.cluster
+    const owner = { cluster: lease.cluster, epoch: lease.epoch }
     this.#chores = new Chores(log)
     this.#reach = new Reachability({
       store,
-      cluster: clusterId,
+      owner,
       chores: this.#chores,
       // What was put off meanwhile needn't wait any more.
       back: () => {
@@ -91,7 +91,7 @@ export class ClusterWorker {
     this.#schema = new DataPlaneSchema({
       store,
       cluster,
-      clusterId,
+      owner,
       chores: this.#chores,
       asked: (error) => {
         if (error !== undefined) this.#callFailed(error)
@@ -102,7 +102,8 @@ export class ClusterWorker {
     this.#inventory = new Inventory({
       store,
       cluster,
-      clusterId,
+      owner,
+      leaseLost: options.leaseLost,
       log,
       limits: this.#limits,
       attachments: () => this.#view.attachments,
@@ -129,7 +130,6 @@ export class ClusterWorker {
       },
     })
     const places = new Places({ standing: this.#view, limit: this.#limits.vipRows, touch })
-    const owner = { cluster: clusterId, epoch: lease.epoch }
     const reconciler = new Reconciler({
       store,
       cluster,

@@ -2,6 +2,7 @@ import { type RuleCapabilities, readCapabilities } from '../clusters/capabilitie
 import { type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { recordCapabilities } from '../domain/clusters.ts'
+import type { Ownership } from '../domain/placements/ownership.ts'
 import type { Chores } from './chores.ts'
 
 /**
@@ -13,7 +14,7 @@ const AGREEING = 4_000
 type Parts = {
   store: Store
   cluster: Cluster
-  clusterId: string
+  owner: Ownership
   chores: Chores
   /** The cluster answered, whatever it said; an error: it didn't. */
   asked(error: Unreachable | undefined): void
@@ -60,7 +61,7 @@ export class DataPlaneSchema {
   }
 
   async #read(): Promise<void> {
-    const { store, cluster, clusterId, asked, appeared } = this.#with
+    const { store, cluster, owner, asked, appeared } = this.#with
     const seen = await readCapabilities(cluster).catch((error: unknown) => {
       if (error instanceof Unreachable) asked(error)
       throw error
@@ -71,7 +72,7 @@ export class DataPlaneSchema {
     if (!this.#believes(seen.dialect)) return
     const { dialect, sessionAffinity } = this.#seen
     const same = seen.dialect === dialect && seen.sessionAffinity === sessionAffinity
-    if (!this.#known || !same) await recordCapabilities(store, clusterId, seen)
+    if (!this.#known || !same) await recordCapabilities(store, owner, seen)
     this.#known = true
     this.#seen = seen
     if (isBack) appeared()

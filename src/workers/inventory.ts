@@ -8,6 +8,7 @@ import {
   recordSightings,
   type SeenVpc,
 } from '../domain/inventory.ts'
+import { LeaseLost, type Ownership } from '../domain/placements/ownership.ts'
 import {
   type KubeObject,
   NAMESPACES,
@@ -40,7 +41,8 @@ const RETRY = 2_000
 export class Inventory {
   readonly #store: Store
   readonly #cluster: Cluster
-  readonly #clusterId: string
+  readonly #owner: Ownership
+  readonly #leaseLost: () => void
   readonly #log: Logger
   readonly #attachments: () => ReadonlyMap<string, VpcAttachment>
   readonly #vpcs: Follow<Vpc>
@@ -66,7 +68,8 @@ export class Inventory {
   constructor(options: {
     store: Store
     cluster: Cluster
-    clusterId: string
+    owner: Ownership
+    leaseLost: () => void
     log: Logger
     limits: Pick<Limits, 'settle' | 'confirm'>
     /** All of the cluster, by `namespace/name`. */
@@ -79,7 +82,8 @@ export class Inventory {
     const { cluster } = options
     this.#store = options.store
     this.#cluster = cluster
-    this.#clusterId = options.clusterId
+    this.#owner = options.owner
+    this.#leaseLost = options.leaseLost
     this.#log = options.log
     this.#attachments = options.attachments
     this.#worth = new InventoryWorth(options)
@@ -91,7 +95,11 @@ export class Inventory {
       changed: () => this.#tell(),
       failed: (error) => this.#log.warn({ err: error }, 'attachments could not be looked at again'),
     })
-    this.#pacing = new Pacing(this.#store, this.#clusterId, (kept) => this.#putBack(kept))
+    this.#pacing = new Pacing(this.#store, this.#owner.cluster, (kept) => this.#putBack(kept))
+    const failing = (kind: Resource) => (error: Error | undefined) => {
+      this.failing(kind, error)
+      options.failing(kind, error)
+    }
     const gate = (brake: RelistBrake) => (known: number, vanished: number) =>
       this.#believes(brake, known, vanished)
     this.#namespaces = cluster.follow<KubeObject>(
@@ -99,10 +107,7 @@ export class Inventory {
       {},
       {
         acceptRelist: gate(this.#brakes.namespaces),
-        failing: (error) => {
-          this.failing(NAMESPACES, error)
-          options.failing(NAMESPACES, error)
-        },
+        failing: failing(NAMESPACES),
         changed: (object, previous) => {
           const changed = (object ?? previous)?.metadata.name
           if (changed !== undefined) options.namespaceChanged(changed)
@@ -121,10 +126,7 @@ export class Inventory {
       {},
       {
         acceptRelist: gate(this.#brakes.vpcs),
-        failing: (error) => {
-          this.failing(VPCS, error)
-          options.failing(VPCS, error)
-        },
+        failing: failing(VPCS),
         changed: (object, previous) => {
           const { namespace, name } = (object ?? previous)?.metadata ?? {}
           this.#dirtyVpcs.add(`${namespace}/${name}`)
@@ -171,7 +173,7 @@ export class Inventory {
    * store knows of this cluster and the cluster doesn't show any more vanished while nobody looked.
    */
   async begin(): Promise<void> {
-    const known = await readKnownAttachments(this.#store, this.#clusterId)
+    const known = await readKnownAttachments(this.#store, this.#owner.cluster)
     const present = new Set([...this.#attachments().values()].map(({ metadata }) => metadata.uid))
     const vanished = known.filter(({ uid }) => !present.has(uid))
     const replaced = vanished.filter(({ key }) => isUp(this.#attachments().get(key)))
@@ -180,7 +182,7 @@ export class Inventory {
       known.length,
       vanished.filter((each) => !replaced.includes(each)),
     )
-    const sightings = (await readSightings(this.#store, this.#clusterId)).map(
+    const sightings = (await readSightings(this.#store, this.#owner.cluster)).map(
       ({ namespace, name }) => `${namespace}/${name}`,
     )
     const unseen = sightings.filter((key) => !this.#vpcs.objects.has(key))
@@ -195,10 +197,10 @@ export class Inventory {
   /** An operator says that what the cluster shows now is right. */
   async accept(): Promise<void> {
     try {
-      if (!(await takeInventoryAcceptance(this.#store, this.#clusterId))) return
+      if (!(await takeInventoryAcceptance(this.#store, this.#owner.cluster))) return
       for (const brake of Object.values(this.#brakes)) brake.accept()
       const present = await this.#look()
-      const known = await readKnownAttachments(this.#store, this.#clusterId)
+      const known = await readKnownAttachments(this.#store, this.#owner.cluster)
       this.#vanishing.accept()
       this.#forget(known.flatMap(({ uid }) => (present.has(uid) ? [] : uid)))
       this.#brakes.attachments.held = 0
@@ -289,7 +291,7 @@ export class Inventory {
       await this.#pacing.keepBack(attachments)
       await recordSightings(
         this.#store,
-        this.#clusterId,
+        this.#owner,
         vpcs.map((key) => {
           const [namespace = '', name = ''] = key.split('/')
           return { namespace, name, vpc: this.#seenVpc(this.#vpcs.objects.get(key)) }
@@ -297,9 +299,10 @@ export class Inventory {
       )
       const endpoints = [...attachments.values()].flatMap((each) => endpointsOf(each))
       const uids = [...attachments.keys()]
-      this.#pacing.changed(await recordEndpoints(this.#store, this.#clusterId, uids, endpoints))
+      this.#pacing.changed(await recordEndpoints(this.#store, this.#owner, uids, endpoints))
       return false
     } catch (error) {
+      if (error instanceof LeaseLost) this.#leaseLost()
       this.#log.warn({ err: error }, 'the inventory could not be taken in; it is tried again')
       for (const key of vpcs) this.#dirtyVpcs.add(key)
       this.#putBack(attachments)

@@ -1,5 +1,6 @@
 import type { Store } from '../db/client.ts'
 import { recordInventory } from '../domain/clusters.ts'
+import type { Ownership } from '../domain/placements/ownership.ts'
 import type { Resource } from '../rules/objects.ts'
 import { REASONS, type Reason } from '../rules/reasons.ts'
 import type { Logger } from './logger.ts'
@@ -10,7 +11,7 @@ const PATIENCE = 3_000
 /** How much what is known of a cluster's endpoints is worth: recorded where it changes. */
 export class InventoryWorth {
   readonly #store: Store
-  readonly #clusterId: string
+  readonly #owner: Ownership
   readonly #log: Logger
   /** By plural of the kind: why it can't be read. */
   readonly #failing = new Map<string, string>()
@@ -20,9 +21,9 @@ export class InventoryWorth {
   #known = false
   #closed = false
 
-  constructor({ store, clusterId, log }: { store: Store; clusterId: string; log: Logger }) {
+  constructor({ store, owner, log }: { store: Store; owner: Ownership; log: Logger }) {
     this.#store = store
-    this.#clusterId = clusterId
+    this.#owner = owner
     this.#log = log
   }
 
@@ -62,7 +63,7 @@ export class InventoryWorth {
     this.#recorded = message
     const status = reason === 'InventoryComplete' ? 'TRUE' : 'FALSE'
     if (status === 'FALSE') this.#log.warn({ held, failing }, REASONS[reason])
-    recordInventory(this.#store, this.#clusterId, { status, reason, message }).catch(
+    recordInventory(this.#store, this.#owner, { status, reason, message }).catch(
       (error: unknown) => {
         // The next change of it, or the next start, tells it again.
         this.#recorded = ''

@@ -1,5 +1,6 @@
 import type { Store } from '../db/client.ts'
 import { recordTrouble, type Trouble } from '../domain/clusters.ts'
+import type { Ownership } from '../domain/placements/ownership.ts'
 import type { Chores } from './chores.ts'
 
 /** What stands against serving a cluster is news when it lasts this long (ms): one reset is none. */
@@ -11,7 +12,7 @@ const PATIENCE = 3_000
  */
 export class Reachability {
   readonly #store: Store
-  readonly #cluster: string
+  readonly #owner: Ownership
   readonly #chores: Chores
   readonly #back: () => void
   readonly #troubles = new Map<string, Trouble>()
@@ -23,9 +24,9 @@ export class Reachability {
   #closed = false
 
   /** `back`: what was put off because of it may go through now. */
-  constructor(parts: { store: Store; cluster: string; chores: Chores; back: () => void }) {
+  constructor(parts: { store: Store; owner: Ownership; chores: Chores; back: () => void }) {
     this.#store = parts.store
-    this.#cluster = parts.cluster
+    this.#owner = parts.owner
     this.#chores = parts.chores
     this.#back = parts.back
   }
@@ -90,7 +91,7 @@ export class Reachability {
     this.#recorded = found
     await this.#chores.untilDone('record what stands against serving the cluster', async () => {
       if (this.#recorded !== found) return
-      await recordTrouble(this.#store, this.#cluster, found ?? undefined)
+      await recordTrouble(this.#store, this.#owner, found ?? undefined)
     })
   }
 }

@@ -4,13 +4,8 @@ import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import type { Trouble } from '../domain/clusters.ts'
 import { openHolds } from '../domain/placements/holds.ts'
-import {
-  askPlacement,
-  LeaseLost,
-  type Ownership,
-  postponePlacement,
-  reportPlacement,
-} from '../domain/placements/report.ts'
+import { LeaseLost, type Ownership } from '../domain/placements/ownership.ts'
+import { askPlacement, postponePlacement, reportPlacement } from '../domain/placements/report.ts'
 import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
 import { canonical } from '../rules/addresses.ts'
 import { type Desired, desired } from '../rules/desired.ts'

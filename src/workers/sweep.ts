@@ -1,7 +1,7 @@
 import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { isId } from '../domain/ids.ts'
-import type { Ownership } from '../domain/placements/report.ts'
+import type { Ownership } from '../domain/placements/ownership.ts'
 import {
   countOnFrom,
   holdStrays,

@@ -50,7 +50,7 @@ beforeAll(async () => {
       egressKind: 'veth' as const,
     }))
     const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
-    await recordEndpoints(store, id, uids, endpoints)
+    await recordEndpoints(store, { cluster: id, epoch: 0 }, uids, endpoints)
   }
 })
 afterAll(() => store.close())

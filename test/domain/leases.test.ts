@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
+import { recordCapabilities, recordInventory, recordTrouble } from '../../src/domain/clusters.ts'
+import { recordEndpoints, recordSightings } from '../../src/domain/inventory.ts'
 import { type Lease, releaseLease, renewLeases } from '../../src/domain/placements/leases.ts'
+import { LeaseLost } from '../../src/domain/placements/ownership.ts'
 import { useDatabase } from '../support/database.ts'
 
 const database = useDatabase()
@@ -54,6 +57,47 @@ describe('leases', () => {
     expect(leases[0]?.epoch).toBe((before.leases[0]?.epoch ?? 0) + 1)
     // The dead one comes back: nothing is its own any more.
     expect(names((await renewLeases(store, 'one')).leases)).toEqual([])
+  })
+
+  it('that were taken over refuse what their owner before saw, and take in nothing of it', async () => {
+    const { leases } = await renewLeases(store, 'one')
+    const [{ cluster, epoch } = { cluster: '', epoch: 0 }] = leases
+    const read = async () => ({
+      sightings: await store.prisma.vpcSighting.count(),
+      endpoints: await store.prisma.endpoint.count(),
+      cluster: await store.prisma.cluster.findUniqueOrThrow({
+        where: { id: cluster },
+        select: { dialect: true, trouble: true, unreachableSince: true, inventory: true },
+      }),
+    })
+    const vpc = { ref: '60', name: 'v1', project: 'demo' }
+    const endpoint = {
+      attachmentUid: 'uid',
+      attachmentNamespace: 'demo',
+      attachmentName: 'web',
+      attachmentRef: '61',
+      vpcRef: vpc.ref,
+      address: 'fd00::1',
+      node: 'node',
+      egressKind: 'veth' as const,
+    }
+    const before = await read()
+    await expire()
+    await store.pool.query(`DELETE FROM worker WHERE name = 'one'`)
+    await renewLeases(store, 'two')
+    const late = { cluster, epoch }
+    const sighting = { namespace: 'demo', name: 'v1', vpc }
+    await expect(recordSightings(store, late, [sighting])).rejects.toThrow(LeaseLost)
+    await expect(recordEndpoints(store, late, ['uid'], [endpoint])).rejects.toThrow(LeaseLost)
+    await recordCapabilities(store, late, { dialect: 'selector', sessionAffinity: false })
+    await recordTrouble(store, late, { reason: 'ClusterUnreachable', message: '', blind: true })
+    const stale = { status: 'FALSE', reason: 'InventoryStale', message: '' } as const
+    await recordInventory(store, late, stale)
+    expect(await read()).toEqual(before)
+    const owner = { cluster, epoch: epoch + 1 }
+    await recordSightings(store, owner, [sighting])
+    await recordEndpoints(store, owner, ['uid'], [endpoint])
+    expect(await read()).toMatchObject({ sightings: 1, endpoints: 1 })
   })
 
   it('that were given up in order are had at once, by whoever comes, and are sure', async () => {

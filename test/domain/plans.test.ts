@@ -40,7 +40,7 @@ beforeAll(async () => {
   for (const [name, { hosts, dialect }] of Object.entries(CLUSTERS)) {
     await registerCluster(store, { name, region, context: name })
     const { id } = await store.prisma.cluster.findFirstOrThrow({ where: { name } })
-    await recordCapabilities(store, id, { dialect, sessionAffinity: false })
+    await recordCapabilities(store, { cluster: id, epoch: 0 }, { dialect, sessionAffinity: false })
     const endpoints = hosts.map((host) => ({
       attachmentUid: `${name}-${host}`,
       attachmentNamespace: project,
@@ -52,7 +52,7 @@ beforeAll(async () => {
       egressKind: 'veth' as const,
     }))
     const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
-    await recordEndpoints(store, id, uids, endpoints)
+    await recordEndpoints(store, { cluster: id, epoch: 0 }, uids, endpoints)
   }
 })
 afterAll(() => store.close())

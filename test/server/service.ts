@@ -181,7 +181,7 @@ export async function fill(store: Store): Promise<void> {
       egressKind: 'veth' as const,
     }))
     const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
-    await recordEndpoints(store, cluster.id, uids, endpoints)
+    await recordEndpoints(store, { cluster: cluster.id, epoch: 0 }, uids, endpoints)
     await setProjectRelease(store, { project, released: true })
   }
 }

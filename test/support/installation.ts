@@ -290,7 +290,7 @@ async function putInInventory(store: Store, fleet: RunningFleet<ClusterServer>):
     }))
     await recordEndpoints(
       store,
-      id,
+      { cluster: id, epoch: 0 },
       seen.map(({ attachmentUid }) => attachmentUid),
       seen,
     )

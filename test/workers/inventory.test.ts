@@ -282,7 +282,7 @@ describe('the brake: no rule is emptied', () => {
     )
     guard('b').rule(undefined)
     await known(installation, address, ['us-east-1-b'])
-  })
+  }, 90_000)
 
   it('by half of a list, until a second look finds the same', async () => {
     const { address } = await endpoint('a')

@@ -5,7 +5,7 @@ import type { Reason } from '../../rules/reasons.ts'
 import { appendEvent, type FieldChange, SYSTEM } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { refold } from '../loadBalancers/refold.ts'
-import { LeaseLost, type Ownership } from '../placements/report.ts'
+import { LeaseLost, type Ownership } from '../placements/ownership.ts'
 import type { HealthState } from '../records.ts'
 import type { Flaps } from './flapping.ts'
 

@@ -1,7 +1,7 @@
 import type { Store } from '../../db/client.ts'
 import { sqlState } from '../../db/failure.ts'
 import { transaction } from '../../db/transaction.ts'
-import { LeaseLost, type Ownership } from './report.ts'
+import { LeaseLost, type Ownership } from './ownership.ts'
 
 /**
  * Opens holds before rules are applied for the first time, and answers the VIPs for which that may be

@@ -6,14 +6,7 @@ import { hint } from '../hints.ts'
 import { finishDeletion } from '../loadBalancers/finish.ts'
 import { refold } from '../loadBalancers/refold.ts'
 import { refoldReservations } from '../reservations/refold.ts'
-
-/** The right to speak for a cluster: an epoch that was taken over since is refused. */
-export type Ownership = { cluster: string; epoch: number }
-
-/** A worker that lost its cluster must stop at once. */
-export class LeaseLost extends Error {
-  override name = 'LeaseLost'
-}
+import { demandEpoch, type Ownership } from './ownership.ts'
 
 /**
  * Takes in what a cluster says of a load balancer: the report itself (never an older one over a
@@ -129,19 +122,6 @@ WHERE placed AND load_balancer_id IN (
     values: [gone, loadBalancer],
   })
   return true
-}
-
-/**
- * Refuses a worker whose cluster was taken over; nobody can take it over before this transaction ends.
- * (Taking over skips locked rows: see renewLeases. Renewing doesn't conflict.)
- */
-async function demandEpoch(client: PoolClient, { cluster, epoch }: Ownership): Promise<void> {
-  const { rows } = await client.query({
-    name: 'demand-epoch',
-    text: 'SELECT FROM cluster WHERE id = $1 AND lease_epoch = $2 FOR KEY SHARE',
-    values: [cluster, epoch],
-  })
-  if (rows.length === 0) throw new LeaseLost(`cluster ${cluster} has another owner`)
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Finding } from '../../rules/report.ts'
 import { appendEvent, SYSTEM } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { refold } from '../loadBalancers/refold.ts'
-import type { Ownership } from './report.ts'
+import type { Ownership } from './ownership.ts'
 
 export type Owner =
   | { fate: 'placed' | 'elsewhere'; rulesGeneration: number }

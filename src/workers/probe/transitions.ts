@@ -1,6 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import { recordHealth } from '../../domain/health/record.ts'
-import { LeaseLost, type Ownership } from '../../domain/placements/report.ts'
+import { LeaseLost, type Ownership } from '../../domain/placements/ownership.ts'
 import type { Logger } from '../logger.ts'
 import { Slots } from './slots.ts'
 import type { Group } from './target.ts'

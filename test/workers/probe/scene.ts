@@ -214,7 +214,7 @@ async function furnish(store: Store): Promise<string> {
     egressKind: 'veth' as const,
   }))
   const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
-  await recordEndpoints(store, id, uids, endpoints)
+  await recordEndpoints(store, { cluster: id, epoch: 0 }, uids, endpoints)
   await setProjectRelease(store, { project: scope.project, released: true })
   return id
 }

@@ -67,7 +67,13 @@ export async function differences(connectionString: string): Promise<string> {
 export async function renewLogEpoch(connectionString: string): Promise<void> {
   const store = openStore({ connectionString, maxConnections: 1 })
   try {
-    await store.prisma.store.updateMany({ data: { logEpoch: crypto.randomUUID() } })
+    // A dump that comes from another server may have events of transactions that were numbered further
+    // than this one's are: they would follow all that is logged from now on. Of one age they keep their order.
+    await store.pool.query(`
+UPDATE event SET xid = '0' WHERE EXISTS (SELECT FROM event WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()))`)
+    await store.pool.query('UPDATE store SET log_epoch = $1, removed_up_to = NULL', [
+      crypto.randomUUID(),
+    ])
   } finally {
     await store.close()
   }

@@ -81,8 +81,10 @@ export class Sweep {
     })
     if (allowed) for (const [id, newest] of behind) await countOnFrom(store, id, newest)
     const held = await this.#release()
-    const finding = allowed ? judge(0, 0, held) : judge(unknown.length, behind.length, held)
-    await recordSweep(store, owner, { finding, gateways: view.gateways, allowed })
+    const finding = judge(unknown.length, allowed ? 0 : behind.length, held)
+    // Bindings go before rules, in a sweep of their own: what was allowed is until all is gone.
+    const done = allowed && removed === 0
+    await recordSweep(store, owner, { finding, gateways: view.gateways, allowed: done })
     return removed > 0 || allowed
   }
 

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { openStore } from '../../src/db/client.ts'
 import { differences, migrate, renewLogEpoch } from '../../src/db/migrate.ts'
+import { headCursor, openEventLog } from '../../src/domain/events/log.ts'
 import { useDatabase } from '../support/database.ts'
 
 describe('an empty database', () => {
@@ -41,6 +42,46 @@ describe('a migrated database', () => {
     await store.close()
     expect(after.logEpoch).not.toBe(before.logEpoch)
     expect(after.instance).toBe(before.instance)
+  })
+
+  test('restored from a server that had counted further tells what is new, and is continued from', async () => {
+    const store = openStore({ connectionString: database.url })
+    const event = (seq: number) =>
+      store.prisma.event.create({
+        data: {
+          seq,
+          at: new Date(),
+          project: 'p',
+          objectKind: 'LoadBalancer',
+          objectId: crypto.randomUUID(),
+          version: 1,
+          generation: 1,
+          reason: 'LoadBalancerCreated',
+          message: `the ${seq}th`,
+          actorKind: 'SYSTEM',
+          actorName: 'it',
+        },
+      })
+    await event(1)
+    await event(2)
+    await store.pool.query(
+      `UPDATE event SET xid = ((xid::text)::bigint + 1000000000 - seq)::text::xid8`,
+    )
+    await store.pool.query(`UPDATE store SET removed_up_to = '999999999'`)
+    await renewLogEpoch(database.url)
+    const cursor = await headCursor(store)
+    await event(3)
+    const log = openEventLog(store)
+    const seen: string[] = []
+    for await (const batch of log.follow(cursor, AbortSignal.timeout(5_000))) {
+      seen.push(...batch.events.map(({ message }) => message))
+      if (seen.length > 0) break
+    }
+    expect(seen).toEqual(['the 3th'])
+    const { rows } = await store.pool.query('SELECT message FROM event ORDER BY xid, seq')
+    expect(rows.map(({ message }) => message)).toEqual(['the 1th', 'the 2th', 'the 3th'])
+    log.close()
+    await store.close()
   })
 
   test('with a table that schema.prisma lacks differs by that table', async () => {

@@ -1,7 +1,7 @@
-import pg from 'pg'
-import { describe, expect, inject, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { NETWORK_RULES, type NetworkRule } from '../../src/rules/objects.ts'
 import { createLoadBalancer, type LoadBalancer, SHOW } from '../api/operations.ts'
+import { databaseAway } from '../support/database.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn, rulesUntil } from '../support/objects.ts'
 
@@ -27,24 +27,6 @@ async function deleteRule(vip: string): Promise<void> {
   await east().cluster.remove(NETWORK_RULES, { name, namespace })
 }
 
-/** Nobody gets into the database, and whoever is in it is thrown out, until what is answered is called. */
-async function databaseAway(): Promise<() => Promise<void>> {
-  const { rows } = await installation.store.pool.query<{ name: string }>(
-    'SELECT current_database() AS name',
-  )
-  const name = rows[0]?.name ?? ''
-  const admin = new pg.Client({ connectionString: inject('postgres').url })
-  await admin.connect()
-  await admin.query(`ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`)
-  await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
-    name,
-  ])
-  return async () => {
-    await admin.query(`ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`)
-    await admin.end()
-  }
-}
-
 describe('while the database is away', () => {
   it('a rule that is deleted is put right when it is back, and streams go on', async () => {
     const { id, vip } = await create()
@@ -61,7 +43,7 @@ describe('while the database is away', () => {
         if (event.loadBalancer?.displayName === 'after') return
       }
     })()
-    const back = await databaseAway()
+    const { back } = await databaseAway(installation.store)
     await deleteRule(vip)
     await rulesUntil(east(), (rules) => !rules.some(isOf(vip)))
     await back()

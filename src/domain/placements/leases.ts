@@ -24,7 +24,7 @@ export type Lease = {
 const LEASE = `cluster.id AS cluster, cluster.name, cluster.context, cluster.lease_epoch AS epoch,
   cluster.serves_ipv4 AS "servesIPv4", cluster.has_prober AS "hasProber",
   cluster.inventory_accepted AS "inventoryAccepted",
-  cluster.sweep_allowed_at IS NOT NULL AS "sweepAllowed"`
+  coalesce(cluster.sweep_allowed_at > clock_timestamp() - interval '1 hour', false) AS "sweepAllowed"`
 
 /**
  * Renews what this owner has, and takes over clusters that nobody serves, up to its share among the

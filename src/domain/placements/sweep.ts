@@ -162,7 +162,7 @@ export async function countOnFrom(store: Store, loadBalancer: string, seen: numb
   hint(store)
 }
 
-/** How a sweep came out; `allowed`: it did what an operator let it do, once. */
+/** How a sweep came out; `allowed`: all is done that an operator let it do. */
 export async function recordSweep(
   store: Store,
   { cluster, epoch }: Ownership,
@@ -177,10 +177,13 @@ export async function recordSweep(
   )
 }
 
-/** Whether an operator lets the next sweep take what has no owner. */
+/**
+ * Whether an operator lets the next sweep take what has no owner. That holds for an hour: what isn't gone by
+ * then is stuck, and what is found later may be something else.
+ */
 export async function isSweepAllowed(store: Store, cluster: string): Promise<boolean> {
   const { rows } = await store.pool.query(
-    'SELECT FROM cluster WHERE id = $1 AND sweep_allowed_at IS NOT NULL',
+    `SELECT FROM cluster WHERE id = $1 AND sweep_allowed_at > clock_timestamp() - interval '1 hour'`,
     [cluster],
   )
   return rows.length > 0

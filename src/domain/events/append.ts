@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Querier } from '../querier.ts'
 import type { Actor, EventRecord } from '../records.ts'
 import type { EventReason } from './reasons.ts'
@@ -49,15 +50,13 @@ export function fieldChanges(
   after: Record<string, unknown>,
 ): FieldChange[] {
   const text = (value: unknown): string | null => {
-    if (value === null || value === undefined) return null
+    if (value === null) return null
     return typeof value === 'string' ? value : JSON.stringify(value)
   }
   return Object.keys({ ...before, ...after }).flatMap((field) => {
-    const change = {
-      path: field.split('.'),
-      before: text(before[field]),
-      after: text(after[field]),
-    }
-    return change.before === change.after ? [] : [change]
+    const [was, is] = [before[field] ?? null, after[field] ?? null]
+    // Not by their texts: jsonb keeps no order of keys.
+    if (isDeepStrictEqual(was, is)) return []
+    return [{ path: field.split('.'), before: text(was), after: text(is) }]
   })
 }

@@ -203,6 +203,12 @@ describe('a client that sends back what it read', () => {
     await accepted(installation.api, SET_BACKENDS, { loadBalancer: id, backends: sent })
     await accepted(installation.api, ADD_BACKENDS, { loadBalancer: id, backends: sent })
     await accepted(installation.api, UPDATE_BACKENDS, { loadBalancer: id, backends: sent })
+    // Neither as literals of the document, in another order.
+    const literal = `mutation ($id: ID!) { updateLoadBalancer(input: { id: $id, labels: [{ value: "web", key: "team" }]
+      healthCheck: { probe: { http: { path: "/ready", scheme: HTTPS, port: 8080, host: "web" } } } }) { __typename } }`
+    expect(await installation.api.get(literal, { id })).toEqual({
+      __typename: 'UpdateLoadBalancerPayload',
+    })
     expect(await show(id)).toEqual(before)
     expect(await events()).toBe(counted)
   })

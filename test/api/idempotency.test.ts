@@ -3,6 +3,7 @@ import { type Api, apiAt } from '../support/api.ts'
 import { cutFirstAnswer } from '../support/cut.ts'
 import { useInstallation } from '../support/installation.ts'
 import {
+  ADD_BACKENDS,
   accepted,
   BIND,
   CREATE,
@@ -70,23 +71,25 @@ const KEYED: Record<string, () => Promise<Scene>> = {
       other: { ...input, description: 'another' },
     }
   },
-  moveIPv4Reservation: async () => {
-    const [from, to] = [
-      await createLoadBalancer(installation, { name: next() }),
-      await createLoadBalancer(installation, { name: next() }),
-    ]
-    const [first, second] = [await reserve(), await reserve()]
-    for (const { id } of [first, second]) {
-      await accepted(installation.api, BIND, { reservation: id, loadBalancer: from.id })
-    }
-    const input = { reservation: first.id, from: from.id, to: to.id }
-    return {
-      operation: MOVE,
-      unset: 'expectedGeneration',
-      input,
-      other: { ...input, reservation: second.id },
-    }
-  },
+  moveIPv4Reservation: () => toMove(),
+}
+
+async function toMove(): Promise<Scene> {
+  const [from, to] = [
+    await createLoadBalancer(installation, { name: next() }),
+    await createLoadBalancer(installation, { name: next() }),
+  ]
+  const [first, second] = [await reserve(), await reserve()]
+  for (const { id } of [first, second]) {
+    await accepted(installation.api, BIND, { reservation: id, loadBalancer: from.id })
+  }
+  const input = { reservation: first.id, from: from.id, to: to.id }
+  return {
+    operation: MOVE,
+    unset: 'expectedGeneration',
+    input,
+    other: { ...input, reservation: second.id },
+  }
 }
 
 const madeBy = (answer: Answer): Named => {
@@ -180,6 +183,19 @@ test('a key whose object changed answers it as it is, and whose object is gone s
     __typename: 'NotFound',
     path: ['idempotencyKey'],
   })
+})
+
+test('a move that was made is answered again while its target is being deleted', async () => {
+  const [address] = installation.addresses('us-east-1-a')
+  const { operation, input } = await toMove()
+  const loadBalancer = input['to']
+  await accepted(installation.api, ADD_BACKENDS, { loadBalancer, backends: [{ address }] })
+  const keyed = { ...input, idempotencyKey: next() }
+  await ask(operation, keyed)
+  await accepted(installation.api, DELETE, { id: loadBalancer })
+  expect((await ask(operation, keyed)).__typename).toBe('MoveIPv4ReservationPayload')
+  const late = { ...keyed, idempotencyKey: next() }
+  expect((await ask(operation, late)).__typename).toMatch(/^(?:StaleHolder|BeingDeleted)$/)
 })
 
 /** Has a key been used so long ago. */

@@ -64,6 +64,8 @@ test('every block of the first hour is one that can be tried', () => {
     expect(['sh', 'graphql']).toContain(language)
     if (language === 'graphql') expect(['operator', 'tenant']).toContain(info[0])
   }
+  // Nor is there any that isn't part of it.
+  expect(fencesOf(document('operate.md'))).toHaveLength(all.length)
 })
 
 describe('in the order of the document', () => {

@@ -33,6 +33,8 @@ export type Decision = {
   message: string
   /** Whether anything in a cluster has to change. */
   touchesRules: boolean
+  /** It was made before and is only answered again: nothing can be in conflict with it. */
+  repeated?: boolean
   /** Writes the fields and backends; generation, version and placements are done for it. */
   write: (client: PoolClient) => Promise<void>
 }
@@ -85,7 +87,7 @@ export async function changeLoadBalancer(
       if (issues.length > 0) return rollback(new ValidationFailed(issues))
       const decision = await decide(current, client)
       if (decision instanceof Refusal) return rollback(decision)
-      const conflict = conflictOf(current, ask)
+      const conflict = decision.repeated ? undefined : conflictOf(current, ask)
       if (conflict) return rollback(conflict)
       if (ask.validateOnly) return rollback(await plan(client, scope, ask, current, decision))
       return make(client, scope, current, decision)

@@ -72,7 +72,7 @@ async function decide(
   const inputHash = hashOf({ reservation: input.reservation, from: input.from, to: input.to })
   // Twins queue on the load balancers, which are locked.
   const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
-  if (used?.inputHash === inputHash) return nothing
+  if (used?.inputHash === inputHash) return { ...nothing, repeated: true }
   const region = await regionOf(store, to.regionId)
   if (reservation.region.id !== region.id) return regionMismatch(region.code, reservation)
   const { rows } = await client.query<{ holder: string | null }>(

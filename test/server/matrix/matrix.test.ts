@@ -163,7 +163,7 @@ describe("a tenant who names another project's objects in their own", () => {
     }
   })
 
-  test('changes nothing by any mutation, in the words of what does not exist', async () => {
+  test('changes nothing by any mutation, in the words and by the statements of what does not exist', async () => {
     const state = async () => {
       const { body } = await ask(
         'alice',
@@ -177,14 +177,24 @@ describe("a tenant who names another project's objects in their own", () => {
     const before = await state()
     const missing = mutations(NOTHING)
     for (const [index, { field, query }] of mutations(ids).entries()) {
-      const about = await ask('other', query, 'beta')
+      const answers: Answer[] = []
+      const first = await statementsOf(async () => {
+        answers.push(await ask('other', query, 'beta'))
+      })
+      const second = await statementsOf(async () => {
+        answers.push(await ask('other', missing[index]?.query ?? '', 'beta'))
+      })
+      const [about, aboutNothing] = answers
+      if (about === undefined || aboutNothing === undefined) throw new Error('not answered')
       expect([field, codesOf(about)]).toEqual([field, []])
       expect(JSON.stringify(about.body)).not.toContain(MARK)
       // What names nothing of anybody's is theirs to make.
       if (field === 'createIPv4Reservation') continue
       expect(JSON.stringify(about.body.data?.[field])).toContain('"__typename":"NotFound"')
-      const aboutNothing = await ask('other', missing[index]?.query ?? '', 'beta')
       expect([field, wordsOf(about, ids)]).toEqual([field, wordsOf(aboutNothing, NOTHING)])
+      expect([field, first.statements]).toEqual([field, second.statements])
+      expect([field, first.statements.length > 0]).toEqual([field, true])
+      expect(JSON.stringify(first.values)).toContain('beta')
     }
     expect(await state()).toEqual(before)
   })

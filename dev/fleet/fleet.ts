@@ -11,6 +11,7 @@ import { Writer } from '../dataplane/writer.ts'
 import type { ApiServer } from '../kube/server.ts'
 import type { RealApiServer } from '../kube-real/server.ts'
 import { writeAddressMap } from './addressMap.ts'
+import { followBehaviours } from './behaviours.ts'
 import { writeKubeconfig } from './kubeconfig.ts'
 import {
   type ClusterLayout,
@@ -33,7 +34,7 @@ import {
 } from './servers.ts'
 
 export type FleetOptions = {
-  /** Where contents survive, with `kubeconfig` and `endpoints.json`; absent: a directory that goes on close. */
+  /** Where contents survive, and the fleet's files are; absent: a directory that goes on close. */
   dataDir?: string
   /** Default: the demo's four. */
   clusters?: readonly ClusterLayout[]
@@ -44,8 +45,8 @@ export type FleetOptions = {
   delays?: Delays
 }
 
-/** A running endpoint: its listener can be stopped and started. */
-export type Endpoint = EndpointLayout & Pick<Listener, 'stop' | 'start'> & { listener: number }
+/** A running endpoint: its listener can be stopped and started, and behave otherwise. */
+export type Endpoint = EndpointLayout & Omit<Listener, 'port'> & { listener: number }
 
 export type RunningCluster<Server extends ClusterServer = ApiServer> = {
   layout: ClusterLayout
@@ -65,6 +66,8 @@ export type RunningFleet<Server extends ClusterServer = ApiServer> = {
   kubeconfig: string
   /** The file that maps endpoints' addresses to ports of 127.0.0.1. */
   addressMap: string
+  /** The file by which people switch how endpoints behave. */
+  behaviours: string
   clusters: ReadonlyMap<string, RunningCluster<Server>>
   /** A cluster that was asked for by name; throws where there is none. */
   get(name: string): RunningCluster<Server>
@@ -122,10 +125,13 @@ async function runFleet<Server extends ClusterServer>(
     const addressMap = join(directory, 'endpoints.json')
     const ports = endpoints.map(({ address, listener }) => [address, listener] as const)
     await writeAddressMap(addressMap, new Map(ports))
+    const behaviours = join(directory, 'behaviours.json')
+    closers.push(await followBehaviours(behaviours, endpoints))
     const clusters = new Map(running.map((cluster) => [cluster.layout.name, cluster]))
     return {
       kubeconfig,
       addressMap,
+      behaviours,
       clusters,
       get: (name) => found(clusters, name),
       endpoints,
@@ -192,9 +198,9 @@ async function startCluster<Server extends ClusterServer>(options: {
   closers.push(() => dataPlane.close())
   const endpoints = await Promise.all(
     options.endpoints.map(async (endpoint) => {
-      const { port, stop, start } = await startListener()
-      closers.push(stop)
-      return { ...endpoint, listener: port, stop, start }
+      const { port, ...listener } = await startListener()
+      closers.push(listener.stop)
+      return { ...endpoint, ...listener, listener: port }
     }),
   )
   return {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -94,6 +94,35 @@ test('every endpoint answers on whatever port is probed, and refuses while it is
   expect(await probe(endpoint.address)).toBe(true)
   expect(await probe('fd20:1:0:9::1')).toBe(false)
 })
+
+test.each([
+  ['fail', true, 'UnexpectedStatus'],
+  ['hang', true, 'TimedOut'],
+  ['reset', true, 'Reset'],
+  ['slow', true, 'TimedOut'],
+  ['refuse', false, 'Refused'],
+])(
+  'an endpoint that is switched to %s is probed so, and answers again',
+  async (word, ...expected) => {
+    const prober = new DirectProber({ locate: locateByFile(fleet.addressMap) })
+    const { address } = fleet.endpoints[1] ?? { address: '' }
+    const question = {
+      ...{ scheme: 'HTTP' as const, host: null, path: '/', verifyCertificate: false },
+      expectedStatuses: [{ from: 200, to: 399 }],
+    }
+    const probe = async () => {
+      const asked = await prober.http(address, 80, question, 500, signal)
+      return [
+        (await prober.connect(address, 80, 5_000, signal)).ok,
+        asked.ok ? 'answered' : asked.reason,
+      ]
+    }
+    await writeFile(fleet.behaviours, JSON.stringify({ [address]: word, other: 'fail' }))
+    await expect.poll(probe, { timeout: 10_000 }).toEqual(expected)
+    await writeFile(fleet.behaviours, '{}')
+    await expect.poll(probe, { timeout: 10_000 }).toEqual([true, 'answered'])
+  },
+)
 
 test('an endpoint answers a request with HTTP 200', async () => {
   const [endpoint] = fleet.endpoints

@@ -1,0 +1,126 @@
+import { beforeAll, expect, test } from 'vitest'
+import { recordHealth } from '../../src/domain/health/record.ts'
+import { ADDRESSES, speakForClusters, uuidOf } from './reporting.ts'
+import { create, field, useService } from './service.ts'
+
+const service = useService()
+let clusters: Awaited<ReturnType<typeof speakForClusters>>
+beforeAll(async () => {
+  clusters = await speakForClusters(service)
+})
+
+type Event = {
+  cursor: string
+  reason: string
+  actor: { kind: string; name: string }
+  objectId: string
+  object: { id: string } | null
+  generation: number
+  changes: { path: string[]; before: string | null; after: string | null }[]
+}
+
+const EVENT =
+  'cursor reason actor { kind name } objectId object { id } generation changes { path before after }'
+
+/** The oldest first. */
+async function history(filter: Record<string, unknown>, project = 'alpha'): Promise<Event[]> {
+  const { body } = await service.query(
+    `query ($filter: EventFilter) { events(first: 100, filter: $filter) { nodes { ${EVENT} } } }`,
+    { filter },
+    project === 'alpha' ? {} : { project, as: 'bob' },
+  )
+  return field<{ nodes: Event[] }>(body).nodes.toReversed()
+}
+
+async function mutate(name: string, fields: string): Promise<void> {
+  const { body } = await service.query(`mutation { ${name}(input: { ${fields} }) { __typename } }`)
+  expect(field(body)).toEqual({ __typename: expect.stringMatching(/Payload$/) })
+}
+
+const reasons = (events: Event[]) => events.map(({ reason }) => reason)
+
+/** What its owner's probes say of a backend. */
+async function unhealthy(id: string): Promise<void> {
+  const backend = await service.store.prisma.backend.findFirstOrThrow({
+    where: { loadBalancerId: uuidOf(id) },
+    orderBy: { createdAt: 'asc' },
+  })
+  const { rows } = await service.store.pool.query<{ mark: string; generation: number }>(
+    `SELECT health_mark(health_state, health_reason, health_since) AS mark, rules_generation AS generation
+     FROM backend JOIN load_balancer lb ON lb.id = load_balancer_id WHERE backend.id = $1`,
+    [backend.id],
+  )
+  const { mark = '', generation = 0 } = rows[0] ?? {}
+  await recordHealth(
+    service.store,
+    clusters.ownerOf('east-1'),
+    { id: uuidOf(id), rulesGeneration: generation },
+    [
+      {
+        ...{ id: backend.id, known: mark, state: 'UNHEALTHY', reason: 'Unhealthy' },
+        message: 'Connection refused by [fd00:1::1]:7100.',
+      },
+    ],
+  )
+}
+
+test('the history of a load balancer tells who changed what, and what came of it, also when it is gone', async () => {
+  const { id } = await create(service, 'told', {
+    backends: ADDRESSES.map((address) => ({ address })),
+    protocol: { tcp: { port: 7_100 } },
+  })
+  for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
+  await mutate('updateLoadBalancer', `id: "${id}", displayName: "Told"`)
+  await unhealthy(id)
+  for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
+  await clusters.lose('east-2')
+  await clusters.findAgain('east-2')
+  const living = await history({ objectId: id })
+  const [created] = living
+  expect(created).toMatchObject({
+    reason: 'LoadBalancerCreated',
+    actor: { kind: 'USER', name: 'alice@example.com' },
+    object: { id },
+  })
+  const changed = living.find(({ reason }) => reason === 'LoadBalancerUpdated')
+  expect(changed).toMatchObject({
+    actor: { kind: 'USER', name: 'alice@example.com' },
+    changes: [{ path: ['displayName'], before: null, after: 'Told' }],
+  })
+  const [first] = ADDRESSES
+  const ill = living.find(({ reason }) => reason === 'BackendUnhealthy')
+  expect(ill).toMatchObject({ actor: { kind: 'SYSTEM' }, objectId: id })
+  expect(ill?.changes[0]).toEqual({
+    ...{ path: ['backends', first, 'health', 'state'], before: 'NOT_CHECKED', after: 'UNHEALTHY' },
+  })
+  expect(living.find(({ reason }) => reason === 'LoadBalancerSettled')?.generation).toBe(1)
+  expect(living.flatMap(({ changes }) => changes)).toContainEqual(
+    expect.objectContaining({ path: ['Provisioned'], after: 'UNKNOWN ClusterUnreachable' }),
+  )
+
+  await mutate('deleteLoadBalancer', `id: "${id}"`)
+  for (const name of ['east-1', 'east-2'])
+    await clusters.tell(id, name, await clusters.inEffect(id, name, { vips: {}, backends: {} }))
+  const whole = await history({ objectId: id })
+  expect(reasons(whole)).toEqual([
+    ...reasons(living),
+    'LoadBalancerDeletionRequested',
+    ...reasons(whole.slice(living.length + 1, -1)),
+    'LoadBalancerDeleted',
+  ])
+  expect(whole.every(({ objectId, object }) => objectId === id && object === null)).toBe(true)
+  // A poller that has seen what was until then asks for what came since.
+  const since = await history({ objectId: id, since: living.at(-1)?.cursor })
+  expect(reasons(since)).toEqual(reasons(whole.slice(living.length)))
+  expect(reasons(await history({ objectId: id, reason: ['LoadBalancerDeleted'] }))).toEqual([
+    'LoadBalancerDeleted',
+  ])
+  expect(await history({ objectId: id }, 'beta')).toEqual([])
+})
+
+test("a project's whole history is its own", async () => {
+  await create(service, 'ours')
+  const all = await history({})
+  expect(reasons(all)).toContain('LoadBalancerCreated')
+  expect(reasons(await history({}, 'beta'))).toEqual([])
+})

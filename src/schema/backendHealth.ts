@@ -20,7 +20,7 @@ BackendHealth.implement({
   fields: (t) => ({
     state: t.expose('state', { type: HealthState, description: 'The verdict.' }),
     reason: t.exposeString('reason', {
-      description: 'Why, as one word in CamelCase for programs, e.g. `ProbeFailed`.',
+      description: 'Why, as one word in CamelCase for programs, e.g. `Flapping`.',
     }),
     message: t.exposeString('message', { description: 'Why, in words for people.' }),
     since: t.expose('since', { type: 'DateTime', description: 'Since when the verdict stands.' }),

@@ -6,7 +6,7 @@ import { present } from './present.ts'
 
 /** A query is far smaller; variables with 64 backends fit many times. */
 const LARGEST_MESSAGE = 1_048_576
-/** A socket is asked this often whether it is alive, and cut when it doesn't answer until then, in milliseconds. */
+/** A socket is asked this often whether it is alive, and cut when it hasn't answered until then, in milliseconds. */
 const ALIVE = 12_000
 /** Open sockets have this long to close when the server does. */
 const GRACE = 1_000
@@ -15,7 +15,7 @@ export type SocketExtra = { socket: WebSocket; request: IncomingMessage }
 export type Protocol = ServerOptions<Record<string, unknown> | undefined, SocketExtra>
 
 /** Websockets that speak graphql-ws's protocol. What goes wrong in them is logged, and not told. */
-export function socketServer(protocol: Protocol, logger: Logger) {
+export function socketServer(protocol: Protocol, logger: Logger, { alive = ALIVE } = {}) {
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: LARGEST_MESSAGE,
@@ -36,7 +36,7 @@ export function socketServer(protocol: Protocol, logger: Logger) {
       if (!isAlive) return socket.terminate()
       isAlive = false
       socket.ping()
-    }, ALIVE)
+    }, alive)
     const closed = speaking.opened(
       {
         protocol: socket.protocol,

@@ -1678,7 +1678,7 @@ func (v *LoadBalancerFieldsBackendsBackendConnectionNodesBackend) GetHealth() Lo
 type LoadBalancerFieldsBackendsBackendConnectionNodesBackendHealth struct {
 	// The verdict.
 	State HealthState `json:"state"`
-	// Why, as one word in CamelCase for programs, e.g. `ProbeFailed`.
+	// Why, as one word in CamelCase for programs, e.g. `Flapping`.
 	Reason string `json:"reason"`
 }
 

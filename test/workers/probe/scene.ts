@@ -24,7 +24,7 @@ import { PATIENCE } from '../../support/patience.ts'
 export const SECOND = 20
 
 const quiet = () => undefined
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+export const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 export const scope = {
   project: 'alpha',
   actor: { kind: 'USER' as const, name: 'alice' },

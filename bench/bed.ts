@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
+import type pg from 'pg'
 import { Pool } from 'undici'
 import { startPostgres } from '../dev/postgres.ts'
 import { openStore, type Store } from '../src/db/client.ts'
@@ -21,6 +21,9 @@ export const CLIENTS = 32
 
 export type Tenant = { project: string; vpc: string; vpcId: string; addresses: string[] }
 
+/** A process that was started from a file of bench/ and answers HTTP. */
+export type Started = { url: string; pid: number; http: Pool }
+
 /** A store with tenants, and the API in a process of its own, as in production. */
 export type Bed = {
   store: Store
@@ -28,11 +31,15 @@ export type Bed = {
   pool: pg.Pool
   url: string
   tenants: Tenant[]
-  /** A GraphQL call by POST; answers the body. */
-  call(client: number, body: string): Promise<string>
+  api: Started
+  /** A GraphQL call by POST; answers the body. `to`: another API process than the bed's. */
+  call(client: number, body: string, to?: Started): Promise<string>
   /** Starts another process from a file of bench/ that prints its URL; ended with the bed. */
-  start(file: string, ...args: string[]): Promise<string>
-  http(url: string): Pool
+  start(file: string, ...args: string[]): Promise<Started>
+  /** One that answers nothing. */
+  run(file: string, ...args: string[]): Promise<{ pid: number; end(): Promise<void> }>
+  /** Another database of the same server, with the same tenants. */
+  another(name: string): Promise<Pick<Bed, 'store' | 'pool' | 'url' | 'tenants' | 'api'>>
   close(): Promise<void>
 }
 
@@ -41,43 +48,32 @@ export async function startBed(): Promise<Bed> {
   const postgres = await startPostgres({
     dataDir: join(directory, 'postgres'),
     // Nobody waits for the disk, ours as little as the floor: it is what differs most between machines.
-    settings: { max_connections: 200, shared_buffers: '256MB', synchronous_commit: 'off' },
+    settings: { max_connections: 300, shared_buffers: '512MB', synchronous_commit: 'off' },
   })
-  const url = await postgres.ensureDatabase('bench')
-  await migrate(url)
-  const store = openStore({ connectionString: url, maxConnections: 4 })
-  const tenants = await seed(store)
-  const pool = new pg.Pool({ connectionString: url, max: CLIENTS })
-  pool.on('error', () => undefined)
-  const children: ChildProcess[] = []
-  const pools: Pool[] = []
-  const start = async (file: string, ...args: string[]): Promise<string> => {
-    const path = fileURLToPath(new URL(file, import.meta.url))
-    const child = spawn(
-      process.execPath,
-      [...(process.env['BENCH_NODE_FLAGS']?.split(' ') ?? []), path, ...args],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
+  const children = new Children()
+  const closers: (() => Promise<unknown>)[] = []
+  const database = async (name: string) => {
+    const url = await postgres.ensureDatabase(name)
+    await migrate(url)
+    const store = openStore({ connectionString: url, maxConnections: 4 })
+    // Prepared statements are planned once, as the product's are.
+    const { pool } = openStore({ connectionString: url, maxConnections: CLIENTS })
+    closers.push(
+      () => pool.end(),
+      () => store.close(),
     )
-    children.push(child)
-    const [line] = await once(child.stdout, 'data')
-    return String(line).trim()
+    const tenants = await seed(store)
+    return { url, store, pool, tenants, api: await children.start('./server.ts', url) }
   }
-  const http = (target: string): Pool => {
-    const made = new Pool(target, { connections: CLIENTS, pipelining: 1 })
-    pools.push(made)
-    return made
-  }
-  const api = http(await start('./server.ts', url))
+  const first = await database('bench')
   return {
-    store,
-    pool,
-    url,
-    tenants,
-    start,
-    http,
-    async call(client, body) {
-      const project = tenants[client % tenants.length]?.project ?? ''
-      const answer = await api.request({
+    ...first,
+    start: (file, ...args) => children.start(file, ...args),
+    run: (file, ...args) => children.run(file, ...args),
+    another: database,
+    async call(client, body, to = first.api) {
+      const project = first.tenants[client % CLIENTS]?.project ?? ''
+      const answer = await to.http.request({
         method: 'POST',
         path: `/projects/${project}/graphql`,
         headers: { 'content-type': 'application/json', accept: 'application/json' },
@@ -86,20 +82,49 @@ export async function startBed(): Promise<Bed> {
       return answer.body.text()
     },
     async close() {
-      await Promise.all(pools.map((one) => one.close()))
       // The clients of PostgreSQL end before it does.
-      await Promise.all(
-        children.map(async (child) => {
-          child.kill('SIGTERM')
-          if (child.exitCode === null) await once(child, 'exit')
-        }),
-      )
-      await pool.end()
-      await store.close()
+      await children.end()
+      await Promise.all(closers.map((close) => close()))
       await postgres.stop()
       await rm(directory, { recursive: true, force: true })
     },
   }
+}
+
+/** Processes of files of bench/, each of which prints a line when it is ready. */
+export class Children {
+  readonly #running: ChildProcess[] = []
+  readonly #pools: Pool[] = []
+
+  /** One that answers HTTP. */
+  async start(file: string, ...args: string[]): Promise<Started> {
+    const { line: url, pid } = await this.run(file, ...args)
+    const http = new Pool(url, { connections: CLIENTS, pipelining: 1 })
+    this.#pools.push(http)
+    return { url, pid, http }
+  }
+
+  /** Resolves when it has printed its first line. */
+  async run(file: string, ...args: string[]) {
+    const path = fileURLToPath(new URL(file, import.meta.url))
+    const flags = process.env['BENCH_NODE_FLAGS']?.split(' ') ?? []
+    const child = spawn(process.execPath, [...flags, path, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    this.#running.push(child)
+    const [line] = await once(child.stdout, 'data')
+    return { line: String(line).trim(), pid: child.pid ?? 0, end: () => end(child) }
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#pools.map((one) => one.destroy()))
+    await Promise.all(this.#running.map(end))
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  child.kill('SIGTERM')
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
 }
 
 const REGION = 'us-east-1'

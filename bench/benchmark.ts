@@ -1,56 +1,115 @@
-import type { Bed } from './bed.ts'
+import { cpuOfTree } from './cpu.ts'
+import type { Ground } from './ground.ts'
 
-/** `ratio`: our rate by the floor's. */
-export type Ratio = { name: string; ratio: number; target: number }
-export type Benchmark = (bed: Bed) => Promise<Ratio[]>
+/** What was found of one thing, and what it should be. Without a target it is only told. */
+export type Finding = { name: string; value: number; unit?: string } & (
+  | { atLeast: number }
+  | { atMost: number }
+  | { told: true }
+)
 
-const now = () => performance.now()
+/** How large a run is: all of it, or just enough to see that it works. */
+export type Scale = { seconds: number; rounds: number; part: number }
+export const FULL: Scale = { seconds: 4, rounds: 3, part: 1 }
+export const TINY: Scale = { seconds: 0.2, rounds: 1, part: 0.01 }
+
+/** As many as a full run has, or the part of them that this one has, but some at least. */
+export const share = (scale: Scale, count: number, least = 1): number =>
+  Math.max(least, Math.round(count * scale.part))
+
+export type Benchmark = (ground: Ground, scale: Scale) => Promise<Finding[]>
+
+/** Calls per second, and the CPU (s) that each took of all processes together; null where that isn't told. */
+export type Rate = { perSecond: number; cpu: number | null }
 
 /**
- * Calls per second of `call`, from `clients` callers that each wait for an answer before they call
- * again, over `seconds`.
+ * Of `call`, from `clients` callers that each wait for an answer before they call again, over
+ * `seconds`.
  */
 export async function rate(
   clients: number,
   seconds: number,
   call: (client: number) => Promise<unknown>,
-): Promise<number> {
-  const end = now() + seconds * 1000
+): Promise<Rate> {
+  const cpuBefore = cpuOfTree()
+  const begun = performance.now()
+  const end = begun + seconds * 1000
   let calls = 0
-  const begun = now()
   await Promise.all(
     Array.from({ length: clients }, async (_, client) => {
-      while (now() < end) {
+      while (performance.now() < end) {
         await call(client)
         calls += 1
       }
     }),
   )
-  return (calls * 1000) / (now() - begun)
+  const took = (performance.now() - begun) / 1000
+  const cpuAfter = cpuOfTree()
+  const cpu = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / calls
+  return { perSecond: calls / took, cpu }
 }
 
+/** What was measured under a name. */
+export type Found = (name: string) => Rate
+
 /**
- * Measures two things in turns, so that a machine whose speed drifts treats both alike, and answers
- * the median rate of each.
+ * Measures some things in turns, so that a machine whose speed drifts treats them alike, and answers
+ * the median of each.
  */
 export async function inTurns(
-  floor: () => Promise<number>,
-  ours: () => Promise<number>,
-  rounds = 3,
-): Promise<{ floor: number; ours: number }> {
+  scale: Scale,
+  measured: Record<string, () => Promise<Rate>>,
+): Promise<Found> {
+  const each = Object.entries(measured).map(([name, measure]) => ({
+    name,
+    measure,
+    rates: [] as Rate[],
+  }))
   // What is compiled, cached and planned at first use isn't measured.
-  await floor()
-  await ours()
-  const rates: { floor: number; ours: number }[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    rates.push({ floor: await floor(), ours: await ours() })
+  for (const { measure } of each) await measure()
+  for (let round = 0; round < scale.rounds; round += 1) {
+    for (const { measure, rates } of each) rates.push(await measure())
   }
-  const median = (values: number[]) =>
-    values.sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN
-  const result = {
-    floor: median(rates.map((one) => one.floor)),
-    ours: median(rates.map((one) => one.ours)),
+  const medians = new Map<string, Rate>()
+  for (const { name, rates } of each) {
+    const cpus = rates.flatMap(({ cpu }) => cpu ?? [])
+    const perSecond = median(rates.map((one) => one.perSecond))
+    const cpu = cpus.length === 0 ? null : median(cpus)
+    medians.set(name, { perSecond, cpu })
+    const told = cpu === null ? '' : `, ${(cpu * 1000).toFixed(2)} ms of CPU each`
+    console.log(`  ${name.padEnd(14)} ${perSecond.toFixed(0)}/s${told}`)
   }
-  console.log(`  floor ${result.floor.toFixed(0)}/s, ours ${result.ours.toFixed(0)}/s`)
-  return result
+  return (name) => {
+    const found = medians.get(name)
+    if (found === undefined) throw new Error(`${name} was not measured`)
+    return found
+  }
+}
+
+/** Ours as a part of the floor: by rate, which decides, and by CPU, which others on the machine disturb less. */
+export function compared(name: string, found: Found, atLeast: number): Finding[] {
+  const [floor, ours] = [found('floor'), found('ours')]
+  const byCpu: Finding[] =
+    floor.cpu === null || ours.cpu === null
+      ? []
+      : [{ name: `${name}, by CPU`, value: floor.cpu / ours.cpu, told: true }]
+  return [{ name, value: ours.perSecond / floor.perSecond, atLeast }, ...byCpu]
+}
+
+export const median = (values: number[]): number => percentile(values, 0.5)
+
+/** The value below which this part of them lies. */
+export function percentile(values: number[], part: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
+}
+
+/** One line of the report. */
+export function lineOf(finding: Finding): string {
+  const { name, value, unit = '' } = finding
+  const text = `  ${name.padEnd(44)} ${value.toFixed(value < 10 ? 2 : 0)}${unit}`
+  if ('told' in finding) return text
+  const [sign, target] = 'atLeast' in finding ? ['≥', finding.atLeast] : ['≤', finding.atMost]
+  const met = 'atLeast' in finding ? value >= target : value <= target
+  return `${text}  target ${sign} ${target}${unit}  ${met ? 'met' : 'MISSED'}`
 }

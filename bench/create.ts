@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { BENCH_REGION, type Bed, CLIENTS } from './bed.ts'
-import { type Benchmark, inTurns, rate } from './benchmark.ts'
-
-const SECONDS = 4
+import { type Benchmark, compared, inTurns, rate } from './benchmark.ts'
 
 /** A create with 3 backends, its VIP, event and placements, through HTTP and by one prepared statement. */
-export const create: Benchmark = async (bed) => {
+export const create: Benchmark = async (ground, scale) => {
+  const bed = await ground.bed()
   const floor = await floorOf(bed)
   let number = 0
   const ours = async (client: number) => {
@@ -21,11 +20,11 @@ export const create: Benchmark = async (bed) => {
     const answer = await bed.call(client, JSON.stringify({ query: QUERY, variables: { input } }))
     if (!answer.includes('"generation":1')) throw new Error(answer)
   }
-  const result = await inTurns(
-    () => rate(CLIENTS, SECONDS, floor),
-    () => rate(CLIENTS, SECONDS, ours),
-  )
-  return [{ name: 'create', ratio: result.ours / result.floor, target: 0.5 }]
+  const found = await inTurns(scale, {
+    floor: () => rate(CLIENTS, scale.seconds, floor),
+    ours: () => rate(CLIENTS, scale.seconds, ours),
+  })
+  return compared('create', found, 0.5)
 }
 
 const QUERY = `mutation ($input: CreateLoadBalancerInput!) { createLoadBalancer(input: $input) {

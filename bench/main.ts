@@ -1,34 +1,27 @@
-/** npm run bench [name …]: every benchmark, or those named; ratios last. */
-
-import { startBed } from './bed.ts'
-import type { Benchmark, Ratio } from './benchmark.ts'
-import { create } from './create.ts'
-import { readOne } from './readOne.ts'
-
-const ALL: Record<string, Benchmark> = { create, 'read-one': readOne }
+/** npm run bench [-- name …]: every benchmark, or those named; what was found last. */
+import { ALONE, BENCHMARKS } from './all.ts'
+import { type Finding, FULL, lineOf } from './benchmark.ts'
+import { Ground } from './ground.ts'
 
 const names = process.argv.slice(2)
-const unknown = names.filter((name) => !(name in ALL))
+const unknown = names.filter((name) => !(name in BENCHMARKS))
 if (unknown.length > 0) {
-  console.error(
-    `no such benchmark: ${unknown.join(', ')}; there are ${Object.keys(ALL).join(', ')}`,
-  )
+  const known = Object.keys(BENCHMARKS).join(', ')
+  console.error(`no such benchmark: ${unknown.join(', ')}; there are ${known}`)
   process.exit(1)
 }
 
-const bed = await startBed()
-const ratios: Ratio[] = []
-try {
-  for (const [name, benchmark] of Object.entries(ALL)) {
-    if (names.length > 0 && !names.includes(name)) continue
-    console.log(`\n${name}`)
-    ratios.push(...(await benchmark(bed)))
+const findings: Finding[] = []
+for (const [name, benchmark] of Object.entries(BENCHMARKS)) {
+  if (names.length > 0 ? !names.includes(name) : ALONE.has(name)) continue
+  console.log(`\n${name}`)
+  // None finds what another left behind.
+  const ground = new Ground()
+  try {
+    findings.push(...(await benchmark(ground, FULL)))
+  } finally {
+    await ground.close()
   }
-} finally {
-  await bed.close()
 }
-console.log('\nratios (ours / floor, measured in turns in this run)')
-for (const { name, ratio, target } of ratios) {
-  const verdict = ratio >= target ? 'reached' : 'missed'
-  console.log(`  ${name.padEnd(24)} ${ratio.toFixed(2)}  target ≥ ${target}  ${verdict}`)
-}
+console.log('\nfound (ratios: ours by the floor, in turns in this run)')
+for (const finding of findings) console.log(lineOf(finding))

@@ -7,7 +7,7 @@ import { LIMITS } from '../src/server/limits/limits.ts'
 import { startServer } from '../src/server/server.ts'
 import { CLIENTS } from './bed.ts'
 
-const store = openStore({ connectionString: process.argv[2] ?? '', maxConnections: CLIENTS })
+const store = openStore({ connectionString: process.argv[2] ?? '', maxConnections: 20 })
 const editor = permissionIds(EDITOR)
 const caller = {
   subject: 'bench',
@@ -24,7 +24,14 @@ const server = await startServer({
   port: 0,
   corsOrigins: [],
   // One tenant of a benchmark asks for more than a process has to give.
-  limits: { ...LIMITS, budget: { most: 1e12, perSecond: 1e9 } },
+  limits: {
+    ...LIMITS,
+    cost: 1e9,
+    budget: { most: 1e12, perSecond: 1e9 },
+    socketsPerCaller: 10_000,
+    streamsPerCaller: 10_000,
+    waitingPerAddress: 10_000,
+  },
 })
 console.log(server.url)
 process.on('SIGTERM', () => process.exit(0))

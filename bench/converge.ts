@@ -1,0 +1,115 @@
+import {
+  DATA_PLANE_NAMESPACE,
+  type KubeObject,
+  NETWORK_RULES,
+  type NetworkRule,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
+} from '../src/rules/objects.ts'
+import { type Benchmark, median, share } from './benchmark.ts'
+import type { Clusters, RealCluster } from './clusters.ts'
+
+const LOAD_BALANCERS = 1_000
+/** How many placements of one cluster a worker has under way. */
+const AT_ONCE = 16
+
+/**
+ * Placements per second of 1,000 load balancers in 2 clusters from nothing, by the side of a loop that
+ * applies as many equal objects, as many at once, just before and just after.
+ */
+export const converge: Benchmark = async (ground, scale) => {
+  const clusters = await ground.clusters()
+  const count = share(scale, LOAD_BALANCERS, 20)
+  // Attachments are known, and one of each object is there to be copied.
+  const first = await clusters.startWorker()
+  await clusters.create(1)
+  await clusters.applied()
+  await first.end()
+  const raw = async (run: number) => {
+    const begun = performance.now()
+    await Promise.all(clusters.each.map((cluster) => applyAll(cluster, count, run)))
+    return (count * clusters.each.length * 1_000) / (performance.now() - begun)
+  }
+  await raw(0)
+  const before = await raw(1)
+  const ours = await converged(clusters, count)
+  const after = await raw(2)
+  const floor = median([before, after, (before + after) / 2])
+  console.log(`  floor ${before.toFixed(0)} and ${after.toFixed(0)}/s, ours ${ours.toFixed(0)}/s`)
+  return [{ name: 'converge, placements', value: ours / floor, atLeast: 0.8 }]
+}
+
+async function converged(clusters: Clusters, count: number): Promise<number> {
+  const { store, create, startWorker, applied } = clusters
+  const numbers = Array.from({ length: count }, (_, index) => index + 2)
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (let number = numbers.pop(); number !== undefined; number = numbers.pop()) {
+        await create(number)
+      }
+    }),
+  )
+  // What the worker reads when it starts isn't measured: from the first placement on.
+  const before = await store.prisma.placement.count({ where: { applied: { gt: 0 } } })
+  const worker = startWorker()
+  let begun: { at: number; count: number } | undefined
+  let last = before
+  await applied((now) => {
+    if (begun === undefined && now > before) begun = { at: performance.now(), count: now }
+    last = now
+  })
+  const took = performance.now() - (begun?.at ?? 0)
+  await (await worker).end()
+  return ((last - (begun?.count ?? 0)) * 1_000) / took
+}
+
+/** A rule and its binding, one after the other, as a placement needs them. */
+async function applyAll({ cluster }: RealCluster, count: number, run: number): Promise<void> {
+  let next = 0
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      while (next < count) {
+        const number = next
+        next += 1
+        await cluster.apply(NETWORK_RULES, rule(number, run))
+        await cluster.apply(SERVICE_VIP_BINDINGS, binding(number, run))
+      }
+    }),
+  )
+}
+
+const meta = (number: number, run: number): KubeObject['metadata'] => ({
+  name: `floor-${run}-${number}`,
+  namespace: DATA_PLANE_NAMESPACE,
+  labels: { one: 'label', another: `of-${number}`, third: 'as-ours-have' },
+})
+
+/** Like those that we write, but nobody's. */
+export const rule = (number: number, run: number, port = 80): NetworkRule => ({
+  apiVersion: `${NETWORK_RULES.group}/${NETWORK_RULES.version}`,
+  kind: NETWORK_RULES.kind,
+  metadata: { ...meta(number, run), annotations: { generation: '1' } },
+  spec: {
+    vpcRef: 'fl00r',
+    vipAddresses: [`2001:db8:f::${(number + 1).toString(16)}`],
+    protocol: 'tcp',
+    port,
+    vpcAttachmentRef: 'a1',
+    backends: [{ address: 'fd20:1:0:1::1', port }],
+  },
+})
+
+const binding = (number: number, run: number): ServiceVIPBinding => ({
+  apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
+  kind: SERVICE_VIP_BINDINGS.kind,
+  metadata: meta(number, run),
+  spec: {
+    targetRef: { kind: 'Node', name: 'floor-node' },
+    vipAddress: `2001:db8:f::${(number + 1).toString(16)}`,
+    port: 80,
+    protocol: 'tcp',
+    backendAddress: 'fd20:1:0:1::1',
+    backendPort: 80,
+    egressKind: 'veth',
+  },
+})

@@ -93,7 +93,7 @@ async function furnish(bed: Bed, each: number): Promise<string> {
   }))
   await recordEndpoints(
     store,
-    id,
+    { cluster: id, epoch: 0 },
     seen.map(({ attachmentUid }) => attachmentUid),
     seen,
   )

@@ -1,9 +1,10 @@
-import { recordReachability } from '../../src/domain/clusters.ts'
+import { recordTrouble } from '../../src/domain/clusters.ts'
 import { recordEndpoints } from '../../src/domain/inventory.ts'
 import { readLoadBalancers } from '../../src/domain/loadBalancers/read.ts'
 import { registerCluster } from '../../src/domain/operators/clusters.ts'
 import { renewLeases } from '../../src/domain/placements/leases.ts'
-import { type Ownership, reportPlacement } from '../../src/domain/placements/report.ts'
+import type { Ownership } from '../../src/domain/placements/ownership.ts'
+import { reportPlacement } from '../../src/domain/placements/report.ts'
 import type { PlacementReport } from '../../src/rules/report.ts'
 import { decodeId } from '../../src/schema/ids.ts'
 import { backendReport, report, vipReport } from '../domain/folding.ts'
@@ -27,7 +28,7 @@ export async function speakForClusters({ store }: Service) {
     ...{ attachmentRef: 'att21', vpcRef: 'vpc0', address: ADDRESSES[1] ?? '', node: 'node-21' },
     egressKind: 'veth' as const,
   }
-  await recordEndpoints(store, second, ['uid-21'], [endpoint])
+  await recordEndpoints(store, { cluster: second, epoch: 0 }, ['uid-21'], [endpoint])
   const { leases } = await renewLeases(store, 'test')
   const ownerOf = (name: string): Ownership => {
     const lease = leases.find((each) => each.name === name)
@@ -62,7 +63,12 @@ export async function speakForClusters({ store }: Service) {
     tell,
     /** The cluster says that everything is in effect there. */
     settle: async (id: string, name: string) => tell(id, name, await inEffect(id, name)),
-    lose: (name: string) => recordReachability(store, ownerOf(name).cluster, 'no answer'),
-    findAgain: (name: string) => recordReachability(store, ownerOf(name).cluster, undefined),
+    lose: (name: string) =>
+      recordTrouble(store, ownerOf(name), {
+        reason: 'ClusterUnreachable',
+        message: 'no answer',
+        blind: true,
+      }),
+    findAgain: (name: string) => recordTrouble(store, ownerOf(name), undefined),
   }
 }

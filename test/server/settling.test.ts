@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
-import { LeaseLost, reportPlacement } from '../../src/domain/placements/report.ts'
+import { LeaseLost } from '../../src/domain/placements/ownership.ts'
+import { reportPlacement } from '../../src/domain/placements/report.ts'
 import { ADDRESSES, speakForClusters, uuidOf } from './reporting.ts'
 import { create, field, useService } from './service.ts'
 import { standing } from './standing.ts'

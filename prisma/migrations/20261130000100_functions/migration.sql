@@ -444,7 +444,8 @@ BEGIN
       array_agg(DISTINCT cluster.id) FILTER (WHERE cluster.region_id = region.id AND cluster.mode = 'ACTIVE'
         AND cluster.forgotten_at IS NULL AND endpoint.address = ANY (enabled)) AS clusters,
       json_agg(json_build_array(host(endpoint.address), cluster.name, cluster.mode,
-        rfc3339(cluster.unreachable_since)) ORDER BY cluster.name)
+        rfc3339(cluster.unreachable_since),
+        CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END) ORDER BY cluster.name)
         FILTER (WHERE cluster.region_id = region.id AND cluster.forgotten_at IS NULL) AS seen
     FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
     WHERE endpoint.vpc_id = the_vpc AND endpoint.address = ANY (addresses)) lives

@@ -1,3 +1,4 @@
+import type { Reason } from '../../rules/reasons.ts'
 import type { HealthCheckSettings, Label } from '../records.ts'
 import type { StoredLoadBalancer } from './stored.ts'
 
@@ -25,8 +26,8 @@ export type Made = {
   health: FirstHealth
   /** That of disabled backends. */
   healthDisabled: FirstHealth
-  /** Address, cluster, its mode, and since when it can't be reached; by cluster. null: nowhere. */
-  seen: [string, string, 'ACTIVE' | 'CORDONED' | 'DRAINED', string | null][] | null
+  /** Address, cluster, its mode, and since when and why it can't be reached; by cluster. null: nowhere. */
+  seen: [string, string, 'ACTIVE' | 'CORDONED' | 'DRAINED', string | null, Reason | null][] | null
 }
 type FirstHealth = { state: 'UNKNOWN' | 'NOT_CHECKED'; reason: string; message: string }
 
@@ -36,11 +37,11 @@ type FirstHealth = { state: 'UNKNOWN' | 'NOT_CHECKED'; reason: string; message: 
  */
 export function storedOf(wanted: Wanted, made: Made): StoredLoadBalancer {
   const { vpc, project, backends } = wanted
-  const seen = (made.seen ?? []).map(([address, cluster, mode, unreachableSince]) => ({
+  const seen = (made.seen ?? []).map(([address, cluster, mode, since, reason]) => ({
     address,
     cluster,
     takesNew: mode === 'ACTIVE',
-    unreachableSince,
+    reach: { unreachableSince: since, unreachableReason: reason },
   }))
   const enabled = new Set(
     backends.filter(({ adminState }) => adminState === 'ENABLED').map(({ address }) => address),
@@ -48,7 +49,7 @@ export function storedOf(wanted: Wanted, made: Made): StoredLoadBalancer {
   const placed = new Map(
     seen
       .filter(({ address, takesNew }) => takesNew && enabled.has(address))
-      .map(({ cluster, unreachableSince }) => [cluster, unreachableSince]),
+      .map(({ cluster, reach }) => [cluster, reach]),
   )
   return {
     id: wanted.id,
@@ -93,14 +94,14 @@ export function storedOf(wanted: Wanted, made: Made): StoredLoadBalancer {
       }
     }),
     status: null,
-    placements: [...placed].map(([cluster, unreachableSince]) => ({
+    placements: [...placed].map(([cluster, reach]) => ({
       cluster,
       placed: true,
       asked: 1,
       settledGeneration: 0,
       report: null,
       reportedAt: null,
-      unreachableSince,
+      ...reach,
     })),
   }
 }

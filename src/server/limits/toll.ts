@@ -18,11 +18,10 @@ const MILLISECOND = 100
 export class Toll {
   readonly #limits: Limits
   readonly #budgets: Budgets
-  readonly #now: () => number
 
+  /** `now` in milliseconds; it may never go back. */
   constructor(limits: Limits, now: () => number) {
     this.#limits = limits
-    this.#now = now
     this.#budgets = new Budgets(limits.budget, now)
   }
 
@@ -31,11 +30,15 @@ export class Toll {
     this.#budgets.requireSome(place)
   }
 
-  /** Reads a document, and takes what that costs: some are made to take long. */
+  /**
+   * Reads a document, and takes what that costs: some are made to take long. Processor time, since on a
+   * busy machine the one who asks would pay for others.
+   */
   reading<T>(place: string, read: () => T): T {
-    const begun = this.#now()
+    const begun = process.threadCpuUsage()
     const result = read()
-    const slow = this.#now() - begun - FREE
+    const { user, system } = process.threadCpuUsage(begun)
+    const slow = (user + system) / 1_000 - FREE
     if (slow > 0) this.#budgets.spend(place, slow * MILLISECOND)
     return result
   }

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import type { SecureContextOptions } from 'node:tls'
 import type { Clock } from './clock.ts'
@@ -84,6 +85,12 @@ async function readAccess(
   }
   if (options.auth)
     headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`
+  if (context.tokenFile !== undefined) {
+    const token = (await readFile(context.tokenFile, 'utf8')).trim()
+    // Caught between truncation and writing.
+    if (token === '') throw new Error(`the token file of context ${context.name} is empty`)
+    headers['authorization'] = `Bearer ${token}`
+  }
   return { tls, headers, tlsKey: JSON.stringify(tls) }
 }
 

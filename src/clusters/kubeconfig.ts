@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
-import { delimiter, dirname } from 'node:path'
-import { KubeConfig } from '@kubernetes/client-node'
+import { delimiter, dirname, resolve } from 'node:path'
+import { KubeConfig, loadYaml, type User } from '@kubernetes/client-node'
+import { isRecord } from './failure.ts'
 
 /** One context of a kubeconfig: which server, and as whom. */
 export type ClusterContext = {
@@ -12,6 +13,8 @@ export type ClusterContext = {
   proxyUrl: string | undefined
   /** Changes whenever anything in the file about this context does. */
   fingerprint: string
+  /** Holds the user's bearer token, whatever other token the file has. */
+  tokenFile: string | undefined
   /**
    * A KubeConfig that holds this context only. client-node keeps tokens by user name, or one for
    * all users, per KubeConfig: a copy each, and credentials can't end up at another cluster.
@@ -33,8 +36,7 @@ type Stamp = string
  *
  * As kubectl does, of two contexts with one name the first file's counts. Unlike kubectl, a context
  * takes its cluster and user from its own file first: two files that both call their user `admin`
- * don't mix. A user's `tokenFile` isn't understood by client-node; `token`, client certificates,
- * `exec`, `username` and `auth-provider` are.
+ * don't mix.
  */
 export class Kubeconfig {
   readonly #files: string[]
@@ -128,17 +130,20 @@ async function stampOf(files: string[]): Promise<Stamp> {
 async function readContexts(files: string[]): Promise<Map<string, ClusterContext>> {
   const configs = await Promise.all(files.map(readConfig))
   const contexts = new Map<string, ClusterContext>()
-  for (const config of configs) {
-    const others = configs.filter((other) => other !== config)
-    for (const { name } of config.getContexts()) {
-      const found = contexts.has(name) ? undefined : resolve(name, config, others)
+  for (const own of configs) {
+    const others = configs.filter((other) => other !== own)
+    for (const { name } of own.config.getContexts()) {
+      const found = contexts.has(name) ? undefined : contextIn(name, own, others)
       if (found !== undefined) contexts.set(name, found)
     }
   }
   return contexts
 }
 
-async function readConfig(file: string): Promise<KubeConfig> {
+/** A file as client-node has it, and the token files of its users, by name, which client-node leaves out. */
+type ReadConfig = { config: KubeConfig; tokenFiles: Map<string, string> }
+
+async function readConfig(file: string): Promise<ReadConfig> {
   const text = await readFile(file, 'utf8')
   // A file caught between truncation and writing reads as empty; that is no removal of all clusters.
   if (text.trim() === '') throw new Error(`kubeconfig ${file} is empty`)
@@ -151,27 +156,44 @@ async function readConfig(file: string): Promise<KubeConfig> {
   const entries = [config.getContexts(), config.getClusters(), config.getUsers()]
   if (entries.every(({ length }) => length === 0)) throw new Error(`${file} is no kubeconfig`)
   config.makePathsAbsolute(dirname(file))
-  return config
+  return { config, tokenFiles: tokenFilesIn(text, dirname(file)) }
+}
+
+function tokenFilesIn(text: string, folder: string): Map<string, string> {
+  const document = loadYaml<unknown>(text)
+  const users = isRecord(document) && Array.isArray(document['users']) ? document['users'] : []
+  return new Map(
+    users.filter(isRecord).flatMap(({ name, user }): [string, string][] => {
+      const tokenFile = isRecord(user) ? user['tokenFile'] : undefined
+      if (typeof name !== 'string' || typeof tokenFile !== 'string') return []
+      return [[name, resolve(folder, tokenFile)]]
+    }),
+  )
 }
 
 /** A context with its cluster and user; undefined where the files lack one, or its URL is none. */
-function resolve(name: string, own: KubeConfig, others: KubeConfig[]): ClusterContext | undefined {
+function contextIn(
+  name: string,
+  own: ReadConfig,
+  others: ReadConfig[],
+): ClusterContext | undefined {
   const places = [own, ...others]
-  const context = own.getContexts().find((candidate) => candidate.name === name)
+  const context = own.config.getContexts().find((candidate) => candidate.name === name)
   const cluster = places
-    .flatMap((place) => place.getClusters())
+    .flatMap(({ config }) => config.getClusters())
     .find((candidate) => candidate.name === context?.cluster)
   if (context === undefined || cluster === undefined || !isHttp(cluster.server)) return undefined
   // Without a user client-node leaves out the cluster's CA too: an anonymous one has no credentials.
-  const user = context.user
-    ? places.flatMap((place) => place.getUsers()).find((one) => one.name === context.user)
-    : { name: 'anonymous' }
+  const { user, tokenFile } = context.user
+    ? userIn(places, context.user)
+    : { user: { name: 'anonymous' } }
   if (user === undefined) return undefined
-  const content = JSON.stringify({ cluster, user })
+  const content = JSON.stringify({ cluster, user, tokenFile })
   return {
     name,
     server: cluster.server,
     proxyUrl: cluster.proxyUrl,
+    tokenFile,
     fingerprint: createHash('sha256').update(content).digest('base64url'),
     open: () => {
       const config = new KubeConfig()
@@ -184,6 +206,15 @@ function resolve(name: string, own: KubeConfig, others: KubeConfig[]): ClusterCo
       return config
     },
   }
+}
+
+function userIn(places: ReadConfig[], name: string): { user?: User; tokenFile?: string } {
+  for (const { config, tokenFiles } of places) {
+    const user = config.getUsers().find((one) => one.name === name)
+    const tokenFile = tokenFiles.get(name)
+    if (user !== undefined) return { user, ...(tokenFile === undefined ? {} : { tokenFile }) }
+  }
+  return {}
 }
 
 function isHttp(url: string): boolean {

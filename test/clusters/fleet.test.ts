@@ -1,6 +1,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { Credentials } from '../../src/clusters/credentials.ts'
 import { Fleet } from '../../src/clusters/fleet.ts'
 import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
 import { type KubeObject, NETWORK_RULES } from '../../src/rules/objects.ts'
@@ -9,6 +10,7 @@ import { listOf, rule, watchOf } from './follow-setup.ts'
 import { base64, type Entry, fail, folder, kubeconfigText } from './kubeconfigs.ts'
 import { Recorder } from './recorder.ts'
 import { json, ScriptedServer, status } from './scripted-server.ts'
+import { TestClock } from './test-clock.ts'
 
 async function serve(
   name: string,
@@ -82,6 +84,34 @@ test('two users with token files in one kubeconfig keep their own tokens', async
     'Bearer token-of-b',
     'Bearer token-of-a',
   ])
+})
+
+test("a user's token file, beside its kubeconfig, counts before its token, and is read again", async () => {
+  const dir = await folder()
+  const server = await serve('it')
+  const [file, tokenFile] = [join(dir, 'config'), join(dir, 'token')]
+  await writeFile(tokenFile, 'first\n')
+  const user = { tokenFile: 'token', token: 'old' }
+  await writeFile(file, kubeconfigText({ it: { server: server.url, user } }))
+  const { names } = await openFleet(file)
+  await names('it')
+  expect(server.calls[0]?.headers.authorization).toBe('Bearer first')
+
+  const context = (await Kubeconfig.open(file, { onProblem: fail, pollMs: 0 })).context('it')
+  if (context === undefined) throw new Error('the context is not there')
+  const clock = new TestClock()
+  const credentials = new Credentials(context, clock)
+  const token = async () => (await credentials.access()).headers['authorization']
+  expect(await token()).toBe('Bearer first')
+  await writeFile(tokenFile, 'second')
+  clock.advance(10_001)
+  expect(await token()).toBe('Bearer second')
+  // One caught between truncation and writing is no token; the next call looks again.
+  await writeFile(tokenFile, '')
+  clock.advance(10_001)
+  await expect(token()).rejects.toThrow('is empty')
+  await writeFile(tokenFile, 'third')
+  expect(await token()).toBe('Bearer third')
 })
 
 test('a server is trusted by its own CA only, and by the name the context gives', async () => {
@@ -260,9 +290,8 @@ test('a token renewed on disk serves the call that the old one failed', async ()
   })
   onTestFinished(() => server.close())
   await writeFile(tokenFile, 'old')
-  const user = { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } }
   const file = join(dir, 'config')
-  await writeFile(file, kubeconfigText({ it: { server: server.url, user } }))
+  await writeFile(file, kubeconfigText({ it: { server: server.url, user: { tokenFile } } }))
   const { names } = await openFleet(file)
   expect(await names('it')).toEqual(['it'])
 })

@@ -33,10 +33,13 @@ export type RealApiServer = Omit<ApiServer, 'storage'> & {
   /** etcd forgets how things were. The API server itself remembers a while, until it restarts. */
   compact(): Promise<void>
   /**
-   * Stops the API server, and starts it on the same port when `meanwhile` is over. `cold`: no kind
-   * of a CRD has been asked for since.
+   * Kills the API server, and starts it on the same port when `meanwhile` is over. `cold`: no kind
+   * of a CRD has been asked for since. `etcd`: that one too, on the same data.
    */
-  restart(meanwhile?: () => Promise<void>, options?: { cold?: boolean }): Promise<void>
+  restart(
+    meanwhile?: () => Promise<void>,
+    options?: { cold?: boolean; etcd?: boolean },
+  ): Promise<void>
   /** Process ids of both. */
   pids(): { apiserver: number; etcd: number }
 }
@@ -62,7 +65,8 @@ export async function startRealApiServer(options: RealApiServerOptions): Promise
   }
   try {
     const durable = lasting !== undefined
-    const etcd = await startEtcd({ binary: join(binaries, 'etcd'), folder, durable })
+    const beginEtcd = () => startEtcd({ binary: join(binaries, 'etcd'), folder, durable })
+    let etcd = await beginEtcd()
     closers.push(() => etcd.program.stop())
     const start = (port: number) =>
       startReady({ binary: join(binaries, 'kube-apiserver'), folder, etcd, pki, port })
@@ -92,6 +96,10 @@ export async function startRealApiServer(options: RealApiServerOptions): Promise
       },
       restart: async (meanwhile, options = {}) => {
         await running.program.stop()
+        if (options.etcd) {
+          await etcd.program.stop()
+          etcd = await beginEtcd()
+        }
         await meanwhile?.()
         running = await start(port)
         if (!options.cold) await served(admin, crds)

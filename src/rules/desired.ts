@@ -68,7 +68,7 @@ export const desired = (wanted: Wanted, capabilities: Capabilities): Desired => 
     loadBalancer: wanted.loadBalancer,
     instance: wanted.instance,
     dialect: capabilities.dialect,
-    rulesGeneration: wanted.rulesGeneration,
+    rulesGeneration: wanted.storeBehind ? 0 : wanted.rulesGeneration,
     blocked,
     rules: served.map(({ vip, rule }) =>
       ruleOf(wanted, capabilities, rule, vip.address, byAddress, listed),

@@ -22,6 +22,11 @@ export type Wanted = {
   generation: number
   /** The last generation that changed rules; written on every rule. */
   rulesGeneration: number
+  /**
+   * The cluster was found to carry a newer generation than the store: no number of the store's says that its
+   * own is newer, until an operator does.
+   */
+  storeBehind?: boolean
   /** The placement's asked number when this was read; the report is about it. */
   asked: number
   /** false: nothing of the load balancer should be in this cluster any more. */

@@ -77,13 +77,14 @@ export class Sweep {
       const known = owners.get(id)
       if (known === undefined || !('rulesGeneration' in known)) return []
       const newest = newestGeneration(view.observed(id, { rules: [], vips: [] }))
-      return newest > known.rulesGeneration ? [[id, newest]] : []
+      const ahead = newest > (known.storeBehind ? 0 : known.rulesGeneration)
+      return ahead ? [[id, newest]] : []
     })
     if (allowed) for (const [id, newest] of behind) await countOnFrom(store, id, newest)
     const held = await this.#release()
     const finding = judge(unknown.length, allowed ? 0 : behind.length, held)
     // Bindings go before rules, in a sweep of their own: what was allowed is until all is gone.
-    const done = allowed && removed === 0
+    const done = allowed && removed + behind.length === 0
     await recordSweep(store, owner, { finding, gateways: view.gateways, allowed: done })
     return removed > 0 || allowed
   }

@@ -39,10 +39,8 @@ test('a store restored from an older backup sweeps and overwrites nothing newer,
   if (changed === undefined || kept === undefined) throw new Error('nothing was made')
   const { cursor: before } = await firstEvent()
   const backup = await backedUp(store)
-  for (const port of [9_000, 9_001]) {
-    await accepted(api, UPDATE, { id: changed.id, protocol: { tcp: { port } } })
-    await api.settled(changed.id)
-  }
+  await accepted(api, UPDATE, { id: changed.id, protocol: { tcp: { port: 9_001 } } })
+  await api.settled(changed.id)
   const newer = await some(NEWER)
   const { cursor: after } = await firstEvent()
   const rules = await rulesIn(cluster())
@@ -62,7 +60,7 @@ test('a store restored from an older backup sweeps and overwrites nothing newer,
     .toMatchObject({ status: 'FALSE', reason: 'UnknownOwners' })
   expect((await swept()).message).toContain(`${NEWER} such load balancers`)
   await reported(installation, NAME, changed, (it) => it.cluster.reason === 'StoreBehind')
-  // Also where a tenant changes it anew.
+  // Also where a tenant changes it anew, which makes the numbers equal.
   await accepted(api, UPDATE, { id: changed.id, protocol: { tcp: { port: 9_002 } } })
   await reported(
     installation,

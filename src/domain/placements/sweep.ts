@@ -1,6 +1,8 @@
 /** What the store says of what a cluster carries, and what it notes of what it never heard of. */
 import type { Store } from '../../db/client.ts'
 import { transaction } from '../../db/transaction.ts'
+import { found } from '../../rules/findings.ts'
+import { REASONS } from '../../rules/reasons.ts'
 import type { Finding } from '../../rules/report.ts'
 import { appendEvent, SYSTEM } from '../events/append.ts'
 import { hint } from '../hints.ts'
@@ -8,7 +10,7 @@ import { refold } from '../loadBalancers/refold.ts'
 import type { Ownership } from './ownership.ts'
 
 export type Owner =
-  | { fate: 'placed' | 'elsewhere'; rulesGeneration: number }
+  | { fate: 'placed' | 'elsewhere'; rulesGeneration: number; storeBehind: boolean }
   /** It was deleted: there is a tombstone. */
   | { fate: 'gone' }
   /** The store never heard of it, as after a restored backup. */
@@ -25,11 +27,13 @@ export async function readOwners(
     placed: boolean
     rulesGeneration: number | null
     gone: boolean
+    storeBehind: boolean
   }>({
     name: 'read-owners',
     text: `
 SELECT traced.id, placement.load_balancer_id IS NOT NULL AS placed,
-  lb.rules_generation AS "rulesGeneration", tombstone.load_balancer_id IS NOT NULL AS gone
+  lb.rules_generation AS "rulesGeneration", tombstone.load_balancer_id IS NOT NULL AS gone,
+  coalesce(placement.report #>> '{cluster,reason}' = 'StoreBehind', false) AS "storeBehind"
 FROM unnest($2::uuid[]) AS traced (id)
 LEFT JOIN load_balancer lb ON lb.id = traced.id
 LEFT JOIN placement ON placement.load_balancer_id = traced.id AND placement.cluster_id = $1
@@ -37,9 +41,9 @@ LEFT JOIN tombstone ON tombstone.load_balancer_id = traced.id`,
     values: [cluster, ids],
   })
   return new Map(
-    rows.map(({ id, placed, rulesGeneration, gone }): [string, Owner] => {
+    rows.map(({ id, placed, rulesGeneration, gone, storeBehind }): [string, Owner] => {
       if (rulesGeneration === null) return [id, { fate: gone ? 'gone' : 'unknown' }]
-      return [id, { fate: placed ? 'placed' : 'elsewhere', rulesGeneration }]
+      return [id, { fate: placed ? 'placed' : 'elsewhere', rulesGeneration, storeBehind }]
     }),
   )
 }
@@ -136,15 +140,20 @@ export async function countOnFrom(store: Store, loadBalancer: string, seen: numb
       version: number
       generation: number
     }>(
-      'SELECT project, name, version, generation FROM load_balancer WHERE id = $1 AND rules_generation < $2 FOR NO KEY UPDATE',
-      [loadBalancer, seen],
+      'SELECT project, name, version, generation FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE',
+      [loadBalancer],
     )
     const [lb] = rows
     if (lb === undefined) return
     const [version, generation] = [Number(lb.version) + 1, Math.max(lb.generation, seen)]
     await client.query(
-      `UPDATE load_balancer SET rules_generation = $2, generation = $3, version = $4 WHERE id = $1`,
+      `UPDATE load_balancer SET rules_generation = greatest(rules_generation, $2), generation = $3, version = $4 WHERE id = $1`,
       [loadBalancer, seen, generation, version],
+    )
+    await client.query(
+      `UPDATE placement SET report = jsonb_set(report, '{cluster}', $2)
+       WHERE load_balancer_id = $1 AND report #>> '{cluster,reason}' = 'StoreBehind'`,
+      [loadBalancer, JSON.stringify(found('FALSE', 'Progressing', REASONS.Progressing))],
     )
     await client.query('SELECT ask_placements($1)', [loadBalancer])
     await appendEvent(client, {

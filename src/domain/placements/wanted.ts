@@ -53,15 +53,24 @@ export async function readWanted(
   cluster: string,
   ids: string[],
 ): Promise<Map<string, TakenPlacement>> {
-  const { rows } = await store.pool.query<{ id: string; trace: string | null } & WantedRow>({
+  const { rows } = await store.pool.query<
+    { id: string; trace: string | null; behind: boolean | null } & WantedRow
+  >({
     name: 'read-wanted',
     text: `
 SELECT id, wanted, ARRAY(SELECT cordoned_backends($1, id)::text) AS cordoned, (
-  SELECT trace FROM placement WHERE load_balancer_id = id AND cluster_id = $1 AND asked > applied) AS trace
+  SELECT trace FROM placement WHERE load_balancer_id = id AND cluster_id = $1 AND asked > applied) AS trace, (
+  SELECT report #>> '{cluster,reason}' = 'StoreBehind' FROM placement WHERE load_balancer_id = id AND cluster_id = $1) AS behind
 FROM wanted_json($1, $2::uuid[])`,
     values: [cluster, ids],
   })
-  return new Map(rows.map(({ id, trace, ...row }) => [id, { ...toTaken(row), trace }]))
+  return new Map(
+    rows.map(({ id, trace, behind, ...row }) => {
+      const taken = toTaken(row)
+      if (behind) taken.wanted.storeBehind = true
+      return [id, { ...taken, trace }]
+    }),
+  )
 }
 
 /**

@@ -17,10 +17,10 @@ export type Store = {
 const PLANNING = '-c plan_cache_mode=force_generic_plan -c jit=off'
 /**
  * A process that is paused in the middle of a transaction would keep its locks, and with them clusters
- * that nobody then could take over. So the server ends what idles for as long (ms) as a transaction may
- * take in all.
+ * that nobody then could take over. So the server ends what idles for half as long (ms) as a transaction
+ * may take in all: who waits for such a lock still has it in time.
  */
-const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=5000`
+const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=2500`
 
 /**
  * Opens the store; nothing is sent before the first query. By the pool, BIGINT (so also `count(*)`)

@@ -15,13 +15,16 @@ import {
 } from './operations.ts'
 import { tell } from './operators.ts'
 
-const installation = useInstallation()
+const installation = useInstallation({ guarded: true })
 const west = (letter: string) => installation.fleet.get(`us-west-1-${letter}`)
 const isOf = (address: string) => (rule: NetworkRule) => rule.spec.vipAddresses.includes(address)
 let number = 0
 
 afterEach(() => {
-  for (const { dataPlane } of installation.fleet.clusters.values()) dataPlane.resume()
+  for (const [name, { dataPlane }] of installation.fleet.clusters) {
+    dataPlane.resume()
+    installation.gatekeeper(name).rule(undefined)
+  }
 })
 
 async function create(letter: string, more: object = {}): Promise<LoadBalancer> {
@@ -103,6 +106,26 @@ describe('a reservation that is moved', () => {
     expect(await show(reservation.id)).toMatchObject({ state: 'BINDING' })
     expect((await rulesIn(west('b'))).filter(isOf(reservation.address))).toEqual([])
     west('a').dataPlane.resume()
+    await rulesUntil(west('b'), (rules) => rules.some(isOf(reservation.address)))
+    await installation.api.settled(to.id)
+    expect(await show(reservation.id)).toMatchObject({
+      state: 'BOUND',
+      bindings: [{ loadBalancer: { id: to.id } }],
+    })
+  })
+
+  it("ends on the target also when the source's cluster can not be reached for a while", async () => {
+    const { reservation, to, input } = await bound()
+    const gate = installation.gatekeeper('us-west-1-a')
+    gate.rule(() => 'reset')
+    gate.breakWatches()
+    await accepted(installation.api, MOVE, input)
+    // What the cluster is asked meanwhile doesn't come through, and the target waits for it.
+    await expect.poll(() => gate.log().length, { timeout: 10_000 }).toBeGreaterThan(0)
+    expect((await rulesIn(west('a'))).filter(isOf(reservation.address))).toHaveLength(1)
+    expect((await rulesIn(west('b'))).filter(isOf(reservation.address))).toEqual([])
+    expect((await show(reservation.id)).state).toBe('BINDING')
+    gate.rule(undefined)
     await rulesUntil(west('b'), (rules) => rules.some(isOf(reservation.address)))
     await installation.api.settled(to.id)
     expect(await show(reservation.id)).toMatchObject({

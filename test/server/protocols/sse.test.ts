@@ -150,5 +150,6 @@ test('a client that goes away frees everything within 1 s', async () => {
   const begun = performance.now()
   for (const stream of streams) stream.leave()
   await followers.nobody()
+  // Five times as long as it may take, since this machine does more than that.
   expect(performance.now() - begun).toBeLessThan(5_000)
 })

@@ -207,6 +207,7 @@ test('a socket that is cut frees everything within 1 s', async () => {
   const begun = performance.now()
   socket.socket.terminate()
   await followers.nobody()
+  // Five times as long as it may take, since this machine does more than that.
   expect(performance.now() - begun).toBeLessThan(5_000)
 })
 

@@ -182,7 +182,8 @@ function origin(value: string): string {
 
 function proxy(value: string): string {
   const [address = '', length, ...rest] = value.split('/')
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  // A zone means something on one machine only, and isIP takes it.
+  const bits = address.includes('%') ? -1 : ({ 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1)
   const prefix = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits)
   if (bits > 0 && prefix && rest.length === 0) return value
   const expected = 'addresses or prefixes like 10.0.0.0/8, separated by commas'

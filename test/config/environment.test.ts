@@ -92,6 +92,8 @@ describe('an environment', () => {
     ['TRUSTED_PROXY', '10.0.0.0/33'],
     ['TRUSTED_PROXY', '10.0.0.0/8/8'],
     ['TRUSTED_PROXY', 'proxy.example.com'],
+    ['TRUSTED_PROXY', '010.0.0.1'],
+    ['TRUSTED_PROXY', 'fe80::1%eth0'],
     ['LOG_LEVEL', 'a\nb'],
     ['OIDC_ISSUER', 'auth.example.com'],
     ['OIDC_ISSUER', 'http://auth.example.com'],

@@ -83,3 +83,16 @@ describe('the log of changes', () => {
     log.close()
   })
 })
+
+describe('idempotency keys', () => {
+  it('are kept for a day', async () => {
+    await store.pool.query(
+      `INSERT INTO idempotency_key (project, mutation, key, input_hash, object_id, created_at)
+       SELECT 'demo', 'createLoadBalancer', hours::text, '', gen_random_uuid(), clock_timestamp() - make_interval(hours => hours)
+       FROM unnest(ARRAY[1, 23, 25, 1000]) AS hours`,
+    )
+    expect(await removeOld(store, { eventDays: 90 })).toBe(2)
+    const kept = await store.prisma.idempotencyKey.findMany({ orderBy: { key: 'asc' } })
+    expect(kept.map(({ key }) => key)).toEqual(['1', '23'])
+  })
+})

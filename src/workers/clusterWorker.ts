@@ -23,6 +23,7 @@ import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
 import { Reachability } from './reachability.ts'
 import { Reconciler, UNSURE } from './reconciler.ts'
+import { Rests } from './rests.ts'
 import { Sweep } from './sweep.ts'
 import { lackOf, NAMESPACE_MISSING, troubleOfFollow } from './trouble.ts'
 
@@ -99,8 +100,10 @@ export class ClusterWorker {
       },
       appeared: () => this.#hurry(),
     })
+    const rests = new Rests()
     this.#inventory = new Inventory({
       store,
+      rests,
       cluster,
       owner,
       leaseLost: options.leaseLost,
@@ -169,6 +172,7 @@ export class ClusterWorker {
       hasProber: lease.hasProber,
       prober: options.prober,
       slots: options.probes,
+      rests,
       leaseLost: options.leaseLost,
       log,
     })

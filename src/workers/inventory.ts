@@ -24,6 +24,7 @@ import { InventoryWorth } from './inventoryWorth.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import { Pacing } from './pacing.ts'
+import type { Rests } from './rests.ts'
 import { endpointsOf, projectOf } from './seen.ts'
 import { Vanishing } from './vanishing.ts'
 
@@ -72,6 +73,7 @@ export class Inventory {
     leaseLost: () => void
     log: Logger
     limits: Pick<Limits, 'settle' | 'confirm'>
+    rests: Rests
     /** All of the cluster, by `namespace/name`. */
     attachments: () => ReadonlyMap<string, VpcAttachment>
     /** Its own lists or watches failed; undefined: it works again. */
@@ -95,7 +97,12 @@ export class Inventory {
       changed: () => this.#tell(),
       failed: (error) => this.#log.warn({ err: error }, 'attachments could not be looked at again'),
     })
-    this.#pacing = new Pacing(this.#store, this.#owner.cluster, (kept) => this.#putBack(kept))
+    this.#pacing = new Pacing({
+      store: this.#store,
+      cluster: this.#owner.cluster,
+      rests: options.rests,
+      release: (kept) => this.#putBack(kept),
+    })
     const failing = (kind: Resource) => (error: Error | undefined) => {
       this.failing(kind, error)
       options.failing(kind, error)

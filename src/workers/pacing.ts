@@ -1,44 +1,46 @@
 import type { Store } from '../db/client.ts'
 import { readTouching } from '../domain/inventory.ts'
 import type { VpcAttachment } from '../rules/objects.ts'
+import type { Rests } from './rests.ts'
 import { endpointsOf } from './seen.ts'
-
-/** Further changes of a load balancer wait so long (ms) after the last and go together. */
-const HOLD = 1_000
 
 /** By uid: what it carries now; undefined: it is gone. */
 type Attachments = Map<string, VpcAttachment | undefined>
 
 /**
- * Each change of a backend set moves flows, so the inventory changes one load balancer at most once a
- * second: what comes first goes at once, what comes within a second of it is kept back until then.
+ * What the inventory changes of a load balancer first goes at once; what it would change while the load
+ * balancer rests is kept back until then.
  */
 export class Pacing {
   readonly #store: Store
   readonly #cluster: string
   readonly #release: (kept: Attachments) => void
-  /** By load balancer: until when (ms) it rests. */
-  readonly #resting = new Map<string, number>()
+  readonly #rests: Rests
   #kept: Attachments = new Map()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(store: Store, cluster: string, release: (kept: Attachments) => void) {
-    this.#store = store
-    this.#cluster = cluster
-    this.#release = release
+  constructor(options: {
+    store: Store
+    cluster: string
+    rests: Rests
+    release: (kept: Attachments) => void
+  }) {
+    this.#store = options.store
+    this.#cluster = options.cluster
+    this.#rests = options.rests
+    this.#release = options.release
   }
 
   /** Takes out what would change a load balancer that rests, and gives it back later. */
   async keepBack(attachments: Attachments): Promise<void> {
     // What comes now is newer.
     for (const uid of attachments.keys()) this.#kept.delete(uid)
-    const now = performance.now()
-    for (const [id, until] of this.#resting) if (until <= now) this.#resting.delete(id)
-    if (this.#resting.size === 0 || attachments.size === 0) return
+    const resting = this.#rests.resting()
+    if (resting.length === 0 || attachments.size === 0) return
     const uids = await readTouching(
       this.#store,
       this.#cluster,
-      [...this.#resting.keys()],
+      resting,
       [...attachments.keys()],
       [...attachments.values()].flatMap((each) => endpointsOf(each)),
     )
@@ -46,13 +48,12 @@ export class Pacing {
       this.#kept.set(uid, attachments.get(uid))
       attachments.delete(uid)
     }
-    if (uids.length > 0) this.#releaseAt(Math.min(...this.#resting.values()))
+    if (uids.length > 0) this.#releaseAt(Math.min(...resting.map((id) => this.#rests.until(id))))
   }
 
   /** These load balancers were changed just now. */
   changed(loadBalancers: string[]): void {
-    const until = performance.now() + HOLD
-    for (const id of loadBalancers) this.#resting.set(id, until)
+    this.#rests.begin(loadBalancers)
   }
 
   close(): void {

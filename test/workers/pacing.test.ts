@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import type { VpcAttachment } from '../../src/rules/objects.ts'
 import { Pacing } from '../../src/workers/pacing.ts'
+import { Rests } from '../../src/workers/rests.ts'
 import { ADDRESSES, useScene } from './probe/scene.ts'
 
 const scene = useScene()
@@ -23,16 +24,19 @@ afterEach(() => {
 function paced() {
   const released: Attachments[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
-  const pacing = new Pacing(scene.store, scene.owner.cluster, (kept) => {
+  const { store, owner } = scene
+  const rests = new Rests()
+  const release = (kept: Attachments) => {
     released.push(kept)
     resolve()
-  })
+  }
+  const pacing = new Pacing({ store, cluster: owner.cluster, rests, release })
   open.add(pacing)
   const left = async (given: Attachments) => {
     await pacing.keepBack(given)
     return [...given.keys()]
   }
-  return { pacing, released, some: promise, left }
+  return { pacing, rests, released, some: promise, left }
 }
 
 test('a first change goes at once, further ones of the same load balancer follow together', async () => {
@@ -59,6 +63,13 @@ test('a first change goes at once, further ones of the same load balancer follow
     ],
   ])
   expect(await left(new Map(released[0]))).toEqual(['two', 'uid-2'])
+})
+
+test('what health changed lets the load balancer rest too', async () => {
+  const web = await scene.create('web', [A, B])
+  const { rests, left } = paced()
+  rests.begin([web])
+  expect(await left(new Map([['one', attachment('one', A)]]))).toEqual([])
 })
 
 test('what is kept back is forgotten for what is newer', async () => {

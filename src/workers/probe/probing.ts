@@ -6,6 +6,7 @@ import { recordStreaks } from '../../domain/health/streaks.ts'
 import { LeaseLost, type Ownership } from '../../domain/placements/ownership.ts'
 import { REASONS } from '../../rules/reasons.ts'
 import type { Logger } from '../logger.ts'
+import { Rests } from '../rests.ts'
 import type { Prober } from './prober.ts'
 import { Rounds } from './rounds.ts'
 import type { Slots } from './slots.ts'
@@ -28,6 +29,8 @@ export type ProbingOptions = {
   hasProber: boolean
   prober: Prober
   slots: Slots
+  /** Of the cluster's load balancers; its own where none are given. */
+  rests?: Rests
   leaseLost: () => void
   log: Logger
   random?: () => number
@@ -68,7 +71,8 @@ export class Probing {
     const second = options.second ?? 1_000
     this.#second = second
     this.#now = options.now ?? Date.now
-    this.#transitions = new Transitions({ store, owner, second, leaseLost, log })
+    const rests = options.rests ?? new Rests(second)
+    this.#transitions = new Transitions({ store, owner, rests, leaseLost, log })
     this.#rounds = new Rounds({
       prober,
       slots,

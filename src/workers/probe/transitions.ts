@@ -2,33 +2,30 @@ import type { Store } from '../../db/client.ts'
 import { recordHealth } from '../../domain/health/record.ts'
 import { LeaseLost, type Ownership } from '../../domain/placements/ownership.ts'
 import type { Logger } from '../logger.ts'
+import type { Rests } from '../rests.ts'
 import { Slots } from './slots.ts'
 import type { Group } from './target.ts'
 
 /** Backends that fail together are written together: so long (ms) the first waits for others. */
 const GATHER = 25
-/** Further transitions of a load balancer wait so many seconds after the last and go together. */
-const HOLD = 1
 /** So many load balancers are written at a time: a store that is slow must not be asked by all at once. */
 const AT_A_TIME = 4
 
 type TransitionsOptions = {
   store: Store
   owner: Ownership
-  /** How long a second is, in milliseconds. */
-  second: number
+  rests: Rests
   leaseLost: () => void
   log: Logger
 }
 
-/** Writes transitions: the first of a load balancer at once, those that follow within a second together. */
+/** Writes transitions: the first of a load balancer at once, those that follow while it rests together. */
 export class Transitions {
   readonly #with: TransitionsOptions
   readonly #slots = new Slots(AT_A_TIME)
   readonly #closing = new AbortController()
   readonly #timers = new Map<Group, NodeJS.Timeout>()
   readonly #writing = new Map<Group, Promise<void>>()
-  readonly #lastWrite = new WeakMap<Group, number>()
 
   constructor(options: TransitionsOptions) {
     this.#with = options
@@ -38,8 +35,7 @@ export class Transitions {
   look(group: Group): void {
     if (this.#closing.signal.aborted || this.#timers.has(group) || this.#writing.has(group)) return
     if (waiting(group).length === 0) return
-    const last = this.#lastWrite.get(group) ?? Number.NEGATIVE_INFINITY
-    const hold = last + HOLD * this.#with.second - performance.now()
+    const hold = this.#with.rests.until(group.id) - performance.now()
     const begin = () => {
       this.#timers.delete(group)
       this.#writing.set(
@@ -64,7 +60,7 @@ export class Transitions {
 
   /** What couldn't be written is found different, and looked at, when targets are read again. */
   async #write(group: Group): Promise<void> {
-    const { store, owner, leaseLost, log } = this.#with
+    const { store, owner, rests, leaseLost, log } = this.#with
     if (!(await this.#slots.take(this.#closing.signal))) return
     const transitions = waiting(group)
     try {
@@ -80,7 +76,7 @@ export class Transitions {
     } finally {
       this.#slots.give()
     }
-    this.#lastWrite.set(group, performance.now())
+    rests.begin([group.id])
   }
 }
 

@@ -6,12 +6,13 @@ import { failed } from '../../../src/workers/probe/prober.ts'
 import { type Group, Target } from '../../../src/workers/probe/target.ts'
 import { Transitions } from '../../../src/workers/probe/transitions.ts'
 import { Trust } from '../../../src/workers/probe/trust.ts'
+import { Rests } from '../../../src/workers/rests.ts'
 import { ADDRESSES, log, scope, useScene } from './scene.ts'
 
 const scene = useScene()
 const [A = '', B = '', C = '', D = ''] = ADDRESSES
 /** So long (ms) that a busy machine does all between two writes. */
-const SECOND = 2_000
+const HOLD = 2_000
 
 const placement = (id: string) =>
   scene.store.prisma.placement.findFirstOrThrow({ where: { loadBalancerId: id } })
@@ -32,7 +33,8 @@ test('a first transition goes at once, further ones within a second together, an
     group.targets.set(backend.id, new Target(group, backend, Date.now))
   }
   const transitions = new Transitions({
-    ...{ store: scene.store, owner: scene.owner, second: SECOND, leaseLost: () => undefined },
+    ...{ store: scene.store, owner: scene.owner, leaseLost: () => undefined },
+    rests: new Rests(HOLD),
     log,
   })
   const fail = (address: string) => {
@@ -62,7 +64,7 @@ test('a first transition goes at once, further ones within a second together, an
   group.rulesGeneration = again?.rulesGeneration ?? 0
 
   await scene.until(id, ['UNHEALTHY', 'UNHEALTHY', 'UNHEALTHY', 'UNKNOWN'])
-  expect(performance.now() - written).toBeGreaterThan(SECOND / 2)
+  expect(performance.now() - written).toBeGreaterThan(HOLD / 2)
   expect(await unhealthy(id)).toEqual([1, 2])
   expect(Number((await placement(id)).asked)).toBe(asked + 2)
   await transitions.close()

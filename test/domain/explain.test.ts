@@ -190,6 +190,11 @@ describe('the first broken link', () => {
       ['BackendsHealthy', 'UNKNOWN', 'ProberDistrusted', false],
     ],
     [
+      'one that comes and goes, beside one that is well',
+      input({ backends: [backend(1), withHealth(2, 'UNHEALTHY', 'Flapping')] }),
+      ['BackendsHealthy', 'FALSE', 'Flapping', true],
+    ],
+    [
       'a deletion that waits for a cluster that does not answer',
       {
         ...input({

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type ExecutionResult, execute, type GraphQLError, subscribe } from 'graphql'
+import { type ExecutionResult, execute, type GraphQLError } from 'graphql'
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
@@ -18,6 +18,7 @@ import type { PersistedDocuments } from './persisted.ts'
 import { forHttp, present, presented, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
 import type { Streams } from './streams.ts'
+import { mapped, subscribe } from './subscribing.ts'
 
 type Parts = {
   door: Door
@@ -201,27 +202,6 @@ function presenting(logger: Logger): Plugin<object, Served> {
         const shown = presented(result, logger, requestId)
         operation.end(shown)
         if (shown !== result) setResult(shown)
-      }
-    },
-  }
-}
-
-function mapped(
-  source: AsyncIterable<ExecutionResult>,
-  map: (result: ExecutionResult) => ExecutionResult,
-): AsyncIterable<ExecutionResult> {
-  return {
-    [Symbol.asyncIterator]() {
-      const iterator = source[Symbol.asyncIterator]()
-      return {
-        async next() {
-          const next = await iterator.next()
-          return next.done === true ? next : { done: false, value: map(next.value) }
-        },
-        async return(value: unknown) {
-          await iterator.return?.(value)
-          return { done: true, value: undefined }
-        },
       }
     },
   }

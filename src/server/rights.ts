@@ -108,8 +108,13 @@ const TEMPORARY = 'INTERNAL_SERVER_ERROR'
 const expired = () => unauthenticated('Your token has expired.')
 
 /** Permissions that remember which of them were asked for and there. */
-class UsedPermissions extends Set<string> {
+export class UsedPermissions extends Set<string> {
   readonly #used = new Set<string>()
+
+  /** What others used for an answer that is given here too was used here. */
+  useAs(other: UsedPermissions): void {
+    for (const permission of other.#used) this.#used.add(permission)
+  }
 
   override has(permission: string): boolean {
     const has = super.has(permission)

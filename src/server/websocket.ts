@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { subscribe } from 'graphql'
 import { isAsyncIterable } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import type { Clock } from '../schema/context.ts'
@@ -19,6 +18,7 @@ import { present, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
 import { socketServer } from './sockets.ts'
 import type { Streams } from './streams.ts'
+import { subscribe } from './subscribing.ts'
 
 /** By the protocol, and by the same pattern where it has none. */
 const CLOSE_CODES: Partial<Record<Code, number>> = {

@@ -24,6 +24,8 @@ import type { Watched } from './watch.ts'
 // Of which project a change is, is known from the log.
 const loadBalancersOf = shared((store, ids) => readLoadBalancers(store, { project: null, ids }))
 const reservationsOf = shared((store, ids) => readReservations(store, { project: null, ids }))
+const toldOfLoadBalancers: Watched<LoadBalancerRecord>['told'] = new WeakMap()
+const toldOfReservations: Watched<ReservationRecord>['told'] = new WeakMap()
 
 /** The load balancers of the project that match. */
 export function loadBalancers(
@@ -49,6 +51,7 @@ export function loadBalancers(
       return loadBalancersOf(store, changed)
     },
     last: (logged) => lastLoadBalancer(store, logged),
+    told: toldOfLoadBalancers,
   }
 }
 
@@ -68,6 +71,7 @@ export function oneLoadBalancer(
     read: (ids) => readLoadBalancers(store, { project, ids }),
     reread: (changed) => loadBalancersOf(store, changed),
     last: (logged) => lastLoadBalancer(store, logged),
+    told: toldOfLoadBalancers,
   }
 }
 
@@ -85,6 +89,7 @@ export function reservations(
     reread: (changed) => reservationsOf(store, changed),
     // Logged as the record that it was, by deleteIPv4Reservation.
     last: async (logged) => logged as ReservationRecord,
+    told: toldOfReservations,
   }
 }
 

@@ -38,6 +38,8 @@ export type Watched<T extends Versioned> = {
   reread(changed: ReadonlyMap<string, number>): Promise<Map<string, T>>
   /** The object as it was last, from the event of its end. */
   last(logged: unknown): Promise<T>
+  /** By object, what was told of it: all who are told the same get the same event. */
+  told: WeakMap<T, Map<string, WatchEvent<T>>>
 }
 
 type Changed = {
@@ -169,7 +171,7 @@ class Watch<T extends Versioned> {
         for (const event of events.slice(0, -1)) yield event
         this.#position = next.value.cursor
         const last = events.at(-1)
-        if (last !== undefined) yield { ...last, cursor: this.#position }
+        if (last !== undefined) yield this.#event(last.type, last.id, last.object)
         const synced = next.value.events.some(({ id }) => id === this.#syncedBy)
         if (synced && !this.#ended) yield this.#event('SYNCED', null, null)
         if (synced || last !== undefined) quietSince = clock.now().getTime()
@@ -244,6 +246,13 @@ class Watch<T extends Versioned> {
     object: T | null,
     cursor = this.#position,
   ): WatchEvent<T> {
-    return { type, cursor, at: this.#context.clock.now().toISOString(), id, object }
+    const fresh = { type, cursor, at: this.#context.clock.now().toISOString(), id, object }
+    if (object === null) return fresh
+    const told = this.#watched.told.get(object) ?? new Map<string, WatchEvent<T>>()
+    this.#watched.told.set(object, told)
+    const key = `${type} ${cursor}`
+    const event = told.get(key) ?? fresh
+    told.set(key, event)
+    return event
   }
 }

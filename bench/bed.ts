@@ -91,6 +91,9 @@ export async function startBed(): Promise<Bed> {
   }
 }
 
+/** For the processes under measurement, `--cpu-prof` for example. */
+export const NODE_FLAGS = process.env['BENCH_NODE_FLAGS']?.split(' ') ?? []
+
 /** Processes of files of bench/, each of which prints a line when it is ready. */
 export class Children {
   readonly #running: ChildProcess[] = []
@@ -107,8 +110,7 @@ export class Children {
   /** Resolves when it has printed its first line. */
   async run(file: string, ...args: string[]) {
     const path = fileURLToPath(new URL(file, import.meta.url))
-    const flags = process.env['BENCH_NODE_FLAGS']?.split(' ') ?? []
-    const child = spawn(process.execPath, [...flags, path, ...args], {
+    const child = spawn(process.execPath, [...NODE_FLAGS, path, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     this.#running.push(child)

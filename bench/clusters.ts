@@ -22,6 +22,8 @@ import { createAddressPool } from '../src/domain/operators/pools.ts'
 import { setProjectRelease, setQuota } from '../src/domain/operators/projects.ts'
 import { createRegion } from '../src/domain/operators/regions.ts'
 
+import { NODE_FLAGS } from './bed.ts'
+
 const REGION = 'us-east-1'
 const PROJECT = { name: 'demo', vpcName: 'demo-vpc', vpcId: '5dEmo1', network: 'fd20:1::' }
 const NAMES = ['east-a', 'east-b']
@@ -99,10 +101,14 @@ export async function startClusters(): Promise<Clusters> {
     each,
     create: (number) => create(store, number),
     async startWorker() {
-      const worker = spawn(process.execPath, [script, join(directory, 'no-addresses.json')], {
-        env: { ...process.env, DATABASE_URL: url, KUBECONFIG: kubeconfig, METRICS_PORT: '0' },
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
+      const worker = spawn(
+        process.execPath,
+        [...NODE_FLAGS, script, join(directory, 'no-addresses.json')],
+        {
+          env: { ...process.env, DATABASE_URL: url, KUBECONFIG: kubeconfig, METRICS_PORT: '0' },
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      )
       workers.add(worker)
       await serving(worker)
       return { end: () => end(worker) }

@@ -1,8 +1,6 @@
 import { buildSchema, type ExecutionResult, parse } from 'graphql'
 import { isAsyncIterable } from 'graphql-yoga'
 import { beforeEach, expect, test } from 'vitest'
-import { openStore } from '../../src/db/client.ts'
-import { together } from '../../src/resolvers/streams/together.ts'
 import { subscribe } from '../../src/server/subscribing.ts'
 
 const schema = buildSchema('type Query { one: Int } type Subscription { ticks(from: Int): Int }')
@@ -65,28 +63,4 @@ test.each([
 ])('whoever watches with %s has an execution of their own', async (_, other) => {
   await Promise.all([watch(), watch(other), watch()])
   expect(executions).toBe(2 * TWICE)
-})
-
-test('what many ask for at the same moment is read by one statement for each project', async () => {
-  const store = openStore({ connectionString: 'postgres://nobody@127.0.0.1:1/nothing' })
-  const asked: { project: string | null; ids: string[] }[] = []
-  const read = together(async (_store, options) => {
-    asked.push(options)
-    return new Map(options.ids.map((id) => [id, { id }]))
-  })
-  const [one, two, other] = await Promise.all([
-    read(store, { project: 'alpha', ids: ['a', 'b'] }),
-    read(store, { project: 'alpha', ids: ['b', 'c'] }),
-    read(store, { project: 'beta', ids: ['a'] }),
-  ])
-  expect(asked).toEqual([
-    { project: 'alpha', ids: ['a', 'b', 'c'] },
-    { project: 'beta', ids: ['a'] },
-  ])
-  expect([...one.keys(), ...two.keys(), ...other.keys()]).toEqual(['a', 'b', 'b', 'c', 'a'])
-  expect(one.get('b')).toBe(two.get('b'))
-  // Whoever comes later gets what is there then.
-  await read(store, { project: 'alpha', ids: ['a'] })
-  expect(asked).toHaveLength(3)
-  await store.close()
 })

@@ -1,6 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import { sqlState } from '../../db/failure.ts'
-import { transaction } from '../../db/transaction.ts'
+import { retried } from '../../db/transaction.ts'
 import { LeaseLost, type Ownership } from './ownership.ts'
 
 /**
@@ -14,8 +14,9 @@ export async function openHolds(
   wanted: { vip: string; rule: string }[],
 ): Promise<Set<string>> {
   try {
-    return await transaction(store, async (client) => {
-      const { rows } = await client.query<{ vip: string }>({
+    // A transaction by itself, in one round trip.
+    const { rows } = await retried(() =>
+      store.pool.query<{ vip: string }>({
         name: 'open-holds',
         text: 'SELECT host(vip) AS vip FROM open_holds($1, $2, $3, $4::inet[], $5::text[]) AS vip',
         values: [
@@ -25,9 +26,9 @@ export async function openHolds(
           wanted.map(({ vip }) => vip),
           wanted.map(({ rule }) => rule),
         ],
-      })
-      return new Set(rows.map(({ vip }) => vip))
-    })
+      }),
+    )
+    return new Set(rows.map(({ vip }) => vip))
   } catch (error) {
     if (sqlState(error) === 'LB002')
       throw new LeaseLost(`cluster ${owner.cluster} has another owner`)

@@ -21,16 +21,18 @@ export async function reportPlacement(
   told: { report: PlacementReport; applied: boolean; gone: string[] },
 ): Promise<void> {
   await transaction(store, async (client) => {
-    const locked = await client.query({
+    const locked = await client.query<{ deleting: boolean }>({
       name: 'lock-load-balancer-for-report',
-      text: 'SELECT FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE',
+      text: `
+SELECT deleting_since IS NOT NULL AS deleting FROM load_balancer WHERE id = $1 FOR NO KEY UPDATE`,
       values: [loadBalancer],
     })
-    if (locked.rows.length === 0) return
+    const [state] = locked.rows
+    if (state === undefined) return
     await demandEpoch(client, owner)
     const { report, applied, gone } = told
     if (gone.length > 0) await lockAround(client, loadBalancer, gone)
-    await client.query({
+    const written = await client.query<{ placed: boolean }>({
       name: 'write-report',
       text: `
 UPDATE placement SET
@@ -44,7 +46,7 @@ UPDATE placement SET
   trace = CASE WHEN $7 AND asked = $4 THEN NULL ELSE trace END
 FROM (SELECT coalesce((report ->> 'asked')::bigint, 0) <= $4 AS newer FROM placement
   WHERE load_balancer_id = $1 AND cluster_id = $2) AS before
-WHERE load_balancer_id = $1 AND cluster_id = $2`,
+WHERE load_balancer_id = $1 AND cluster_id = $2 RETURNING placed`,
       values: [
         loadBalancer,
         owner.cluster,
@@ -56,19 +58,29 @@ WHERE load_balancer_id = $1 AND cluster_id = $2`,
       ],
     })
     const closed = gone.length > 0 && (await closeHolds(client, owner, loadBalancer, gone))
-    await client.query({
-      name: 'end-placement',
-      text: `
+    // Whoever changes where it is placed, or has it deleted, locks its row first: as it was read, it is.
+    if (written.rows[0]?.placed === false) await endPlacement(client, owner, loadBalancer)
+    await refold(client, loadBalancer, { announce: true })
+    if (closed) await refoldReservations(client, loadBalancer)
+    if (state.deleting) await finishDeletion(client, loadBalancer)
+  })
+  hint(store)
+}
+
+/** Ends one that isn't wanted any more, once nothing is left of it. */
+async function endPlacement(
+  client: PoolClient,
+  owner: Ownership,
+  loadBalancer: string,
+): Promise<void> {
+  await client.query({
+    name: 'end-placement',
+    text: `
 DELETE FROM placement WHERE load_balancer_id = $1 AND cluster_id = $2 AND NOT placed
   AND (report ->> 'asked')::bigint = asked AND (report ->> 'inEffect')::boolean
   AND NOT EXISTS (SELECT FROM hold WHERE hold.cluster_id = $2 AND hold.load_balancer_id = $1 AND hold.gone_at IS NULL)`,
-      values: [loadBalancer, owner.cluster],
-    })
-    await refold(client, loadBalancer, { announce: true })
-    if (closed) await refoldReservations(client, loadBalancer)
-    await finishDeletion(client, loadBalancer)
+    values: [loadBalancer, owner.cluster],
   })
-  hint(store)
 }
 
 /**

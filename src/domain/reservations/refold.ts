@@ -61,7 +61,8 @@ export function refoldReservation(client: Querier, id: string): Promise<void> {
 }
 
 async function refold(client: Querier, { lock, read }: typeof OF_ID, id: string): Promise<void> {
-  await client.query({ ...lock, values: [id] })
+  const locked = await client.query({ ...lock, values: [id] })
+  if (locked.rows.length === 0) return
   const { rows } = await client.query<Row>({ ...read, values: [id] })
   for (const row of rows) await write(client, row)
 }

@@ -45,7 +45,10 @@ export function openEventLog(
   } = {},
 ): EventLog {
   const closing = new AbortController()
-  const followers = new Set<() => void>()
+  /** Those who read or hand on what they read: they look once more then. */
+  const busy = new Set<() => void>()
+  /** Those who wait for news, by where they stand: there may be thousands, all at the head. */
+  const waiting = new Map<string, { at: Position; wakes: Set<() => void> }>()
   let tail: { at: Position; batch: ReadBatch } | undefined
   let reading: Promise<ReadBatch> | undefined
   let readingFrom: string | undefined
@@ -53,7 +56,8 @@ export function openEventLog(
   const wakeAll = () => {
     // A query that is under way may not see what the hint is about.
     reading = undefined
-    for (const wake of followers) wake()
+    for (const hear of busy) hear()
+    for (const { at, wakes } of waiting.values()) void wakeForNews(at, wakes)
   }
   onHint(store, closing.signal, wakeAll)
   const timer = setInterval(wakeAll, POLL)
@@ -61,10 +65,8 @@ export function openEventLog(
 
   /** Followers at the same position share one query, also with those that come just after it. */
   const readShared = async (from: Position) => {
-    const key = `${from.xid}.${from.seq}`
-    if (tail !== undefined && `${tail.at.xid}.${tail.at.seq}` === key) {
-      return tail.batch
-    }
+    const key = keyOf(from)
+    if (tail !== undefined && keyOf(tail.at) === key) return tail.batch
     if (reading === undefined || readingFrom !== key) {
       readingFrom = key
       const read = readBatch(store, from)
@@ -83,6 +85,30 @@ export function openEventLog(
     return reading
   }
 
+  /** One query for all who wait there; without news nobody is woken. */
+  const wakeForNews = async (at: Position, wakes: ReadonlySet<() => void>) => {
+    const news = await readShared(at).then(
+      ({ events }) => events.length > 0,
+      // They meet it themselves.
+      () => true,
+    )
+    if (news) for (const wake of [...wakes]) wake()
+  }
+
+  /** Calls back once when there is news after a position, or when what it returns is called. */
+  const waitAt = (at: Position, woken: () => void): (() => void) => {
+    const key = keyOf(at)
+    const group = waiting.get(key) ?? { at, wakes: new Set() }
+    waiting.set(key, group)
+    const wake = () => {
+      group.wakes.delete(wake)
+      if (group.wakes.size === 0 && waiting.get(key) === group) waiting.delete(key)
+      woken()
+    }
+    group.wakes.add(wake)
+    return wake
+  }
+
   async function* follow(after: string, signal: AbortSignal): AsyncIterable<LogBatch> {
     let position = await checked(store, after)
     const ended = AbortSignal.any([signal, closing.signal])
@@ -94,7 +120,7 @@ export function openEventLog(
       pending = true
       wake?.()
     }
-    followers.add(onWake)
+    busy.add(onWake)
     ended.addEventListener('abort', onWake, { once: true })
     try {
       for (let failures = 0; !ended.aborted; ) {
@@ -123,15 +149,16 @@ export function openEventLog(
           continue
         }
         if (!pending) {
+          busy.delete(onWake)
           await new Promise<void>((resolve) => {
-            wake = resolve
-            if (pending) resolve()
+            wake = waitAt(position, resolve)
           })
           wake = undefined
+          busy.add(onWake)
         }
       }
     } finally {
-      followers.delete(onWake)
+      busy.delete(onWake)
       ended.removeEventListener('abort', onWake)
     }
   }
@@ -146,6 +173,8 @@ export function openEventLog(
     },
   }
 }
+
+const keyOf = ({ xid, seq }: Position): string => `${xid}.${seq}`
 
 /** `lag`: how old (s) the newest event was when it was read. */
 type ReadBatch = LogBatch & { position: Position; lag: number }

@@ -27,3 +27,6 @@ export const BENCHMARKS: Record<string, Benchmark> = {
 
 /** They take minutes, and are run when they are named. */
 export const ALONE = new Set(['large'])
+
+/** They start real API servers. */
+export const REAL = new Set(['converge', 'repair', 'resync'])

@@ -1,5 +1,6 @@
 /** npm run bench [-- name …]: every benchmark, or those named; what was found last. */
-import { ALONE, BENCHMARKS } from './all.ts'
+import { haveRealApiServer } from '../dev/kube-real/server.ts'
+import { ALONE, BENCHMARKS, REAL } from './all.ts'
 import { type Finding, FULL, lineOf } from './benchmark.ts'
 import { Ground } from './ground.ts'
 
@@ -15,6 +16,10 @@ const findings: Finding[] = []
 for (const [name, benchmark] of Object.entries(BENCHMARKS)) {
   if (names.length > 0 ? !names.includes(name) : ALONE.has(name)) continue
   console.log(`\n${name}`)
+  if (REAL.has(name) && !haveRealApiServer()) {
+    console.log('  not measured: there is no real API server here (npm run kube:build)')
+    continue
+  }
   // None finds what another left behind.
   const ground = new Ground()
   try {

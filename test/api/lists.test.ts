@@ -78,8 +78,9 @@ describe('what a list costs', () => {
     expect(sent.length).toBeGreaterThan(2)
   })
 
-  test('a longer list takes no more statements than a short one', async () => {
-    expect(await statements(50)).toHaveLength((await statements(2)).length)
+  test('no statement is sent once for each of many', async () => {
+    const sent = await statements(50)
+    expect(sent.toSorted()).toEqual([...new Set(sent)].sort())
   })
 
   test('objects that are read one after the other would be counted', async () => {
@@ -88,6 +89,7 @@ describe('what a list costs', () => {
       for (let number = 0; number < 7; number += 1) await get(one, { id: ids[`costs-${number}`] })
     })
     expect(sent.length).toBeGreaterThanOrEqual(7)
+    expect(new Set(sent).size).toBeLessThan(7)
   })
 })
 

@@ -16,7 +16,10 @@ export class Pacing {
   readonly #cluster: string
   readonly #release: (kept: Attachments) => void
   readonly #rests: Rests
-  #kept: Attachments = new Map()
+  /** By uid, each until an instant of `performance.now`. */
+  readonly #kept = new Map<string, { attachment: VpcAttachment | undefined; until: number }>()
+  /** These were kept back once: whatever changes the load balancer meanwhile, they go now. */
+  readonly #waited = new Set<string>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: {
@@ -35,20 +38,16 @@ export class Pacing {
   async keepBack(attachments: Attachments): Promise<void> {
     // What comes now is newer.
     for (const uid of attachments.keys()) this.#kept.delete(uid)
+    const fresh = [...attachments.keys()].filter((uid) => !this.#waited.delete(uid))
     const resting = this.#rests.resting()
-    if (resting.length === 0 || attachments.size === 0) return
-    const uids = await readTouching(
-      this.#store,
-      this.#cluster,
-      resting,
-      [...attachments.keys()],
-      [...attachments.values()].flatMap((each) => endpointsOf(each)),
-    )
-    for (const uid of uids) {
-      this.#kept.set(uid, attachments.get(uid))
+    if (resting.length === 0 || fresh.length === 0) return
+    const until = Math.max(...resting.map((id) => this.#rests.until(id)))
+    const seen = fresh.flatMap((uid) => endpointsOf(attachments.get(uid)))
+    for (const uid of await readTouching(this.#store, this.#cluster, resting, fresh, seen)) {
+      this.#kept.set(uid, { attachment: attachments.get(uid), until })
       attachments.delete(uid)
     }
-    if (uids.length > 0) this.#releaseAt(Math.min(...resting.map((id) => this.#rests.until(id))))
+    this.#arm()
   }
 
   /** These load balancers were changed just now. */
@@ -60,16 +59,23 @@ export class Pacing {
     clearTimeout(this.#timer)
   }
 
-  /** What has to wait longer is kept back again then. */
-  #releaseAt(instant: number): void {
-    this.#timer ??= setTimeout(
-      () => {
-        this.#timer = undefined
-        const kept = this.#kept
-        this.#kept = new Map()
-        this.#release(kept)
-      },
-      Math.max(0, instant - performance.now()),
-    )
+  #arm(): void {
+    clearTimeout(this.#timer)
+    if (this.#kept.size === 0) return
+    const next = Math.min(...[...this.#kept.values()].map(({ until }) => until))
+    this.#timer = setTimeout(() => this.#giveBack(), Math.max(0, next - performance.now()))
+  }
+
+  #giveBack(): void {
+    const now = performance.now()
+    const due: Attachments = new Map()
+    for (const [uid, { attachment, until }] of this.#kept) {
+      if (until > now) continue
+      due.set(uid, attachment)
+      this.#waited.add(uid)
+      this.#kept.delete(uid)
+    }
+    this.#arm()
+    if (due.size > 0) this.#release(due)
   }
 }

@@ -62,6 +62,8 @@ test('a first change goes at once, further ones of the same load balancer follow
       ['uid-2', undefined],
     ],
   ])
+  // Whatever changes it meanwhile: they have waited.
+  pacing.changed([web])
   expect(await left(new Map(released[0]))).toEqual(['two', 'uid-2'])
 })
 

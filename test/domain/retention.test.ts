@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
 import { appendEvent, SYSTEM } from '../../src/domain/events/append.ts'
-import { CursorLost } from '../../src/domain/events/cursor.ts'
-import { openEventLog } from '../../src/domain/events/log.ts'
+import { CursorLost, readCursor } from '../../src/domain/events/cursor.ts'
+import { type EventLog, openEventLog } from '../../src/domain/events/log.ts'
 import { removeOld } from '../../src/domain/retention.ts'
 import { useDatabase } from '../support/database.ts'
 import { PATIENCE } from '../support/patience.ts'
@@ -27,13 +27,27 @@ const append = (version: number) =>
     actor: SYSTEM,
   })
 
+/**
+ * A cursor after all that was appended: the head waits for older transactions, those of other databases
+ * of the server, too.
+ */
+async function headAfterAll(log: EventLog): Promise<string> {
+  const { rows } = await store.pool.query<{ xid: string }>(
+    'SELECT pg_current_xact_id()::text AS xid',
+  )
+  const now = BigInt(rows[0]?.xid ?? 0)
+  const xidOf = (cursor: string) => BigInt(readCursor(cursor)?.xid ?? 0)
+  await expect.poll(async () => xidOf(await log.head()) > now).toBe(true)
+  return log.head()
+}
+
 describe('the log of changes', () => {
   it('lets go of what was kept long enough, and says so to whoever stood before it', async () => {
     const log = openEventLog(store)
     const signal = AbortSignal.timeout(PATIENCE)
     const before = await log.head()
     await append(1)
-    const between = await log.head()
+    const between = await headAfterAll(log)
     await append(2)
     await store.pool.query(`UPDATE event SET at = at - interval '91 days' WHERE version = 1`)
     expect(await removeOld(store, { eventDays: 90 })).toBe(1)
@@ -48,7 +62,7 @@ describe('the log of changes', () => {
   it('tells nothing twice and leaves nothing out, though an older transaction commits last', async () => {
     const log = openEventLog(store)
     const ended = new AbortController()
-    const head = await log.head()
+    const head = await headAfterAll(log)
     const slow = await store.pool.connect()
     await slow.query('BEGIN')
     await slow.query(
@@ -75,7 +89,7 @@ describe('the log of changes', () => {
   it('is another one once its epoch was renewed, also to whoever follows it', async () => {
     const log = openEventLog(store)
     const iterator = log
-      .follow(await log.head(), AbortSignal.timeout(PATIENCE))
+      .follow(await headAfterAll(log), AbortSignal.timeout(PATIENCE))
       [Symbol.asyncIterator]()
     const next = iterator.next()
     await store.pool.query('UPDATE store SET log_epoch = gen_random_uuid()')

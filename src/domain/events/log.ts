@@ -174,7 +174,7 @@ export function openEventLog(
   }
 }
 
-const keyOf = ({ xid, seq }: Position): string => `${xid}.${seq}`
+const keyOf = ({ epoch, xid, seq }: Position): string => `${epoch} ${xid}.${seq}`
 
 /** `lag`: how old (s) the newest event was when it was read. */
 type ReadBatch = LogBatch & { position: Position; lag: number }

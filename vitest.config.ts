@@ -17,7 +17,7 @@ export default defineConfig({
     testTimeout: 4 * PATIENCE,
     hookTimeout: 4 * PATIENCE,
     expect: { poll: { timeout: PATIENCE, interval: 100 } },
-    maxWorkers: 2,
+    maxWorkers: 4,
     // Loading the same modules anew for each of 140 files took half of the time.
     isolate: false,
   },

@@ -3,6 +3,8 @@ import { recordInventory } from '../domain/clusters.ts'
 import type { Ownership } from '../domain/placements/ownership.ts'
 import type { Resource } from '../rules/objects.ts'
 import { REASONS, type Reason } from '../rules/reasons.ts'
+import type { Finding } from '../rules/report.ts'
+import { Latest } from './latest.ts'
 import type { Logger } from './logger.ts'
 
 /** A list that fails for less than this time (ms) is no news. */
@@ -10,21 +12,27 @@ const PATIENCE = 3_000
 
 /** How much what is known of a cluster's endpoints is worth: recorded where it changes. */
 export class InventoryWorth {
-  readonly #store: Store
-  readonly #owner: Ownership
   readonly #log: Logger
+  readonly #records: Latest<Finding>
   /** By plural of the kind: why it can't be read. */
   readonly #failing = new Map<string, string>()
   #patience: NodeJS.Timeout | undefined
   #held = 0
-  #recorded = ''
+  #told = ''
   #known = false
   #closed = false
 
   constructor({ store, owner, log }: { store: Store; owner: Ownership; log: Logger }) {
-    this.#store = store
-    this.#owner = owner
     this.#log = log
+    this.#records = new Latest(async (finding) => {
+      try {
+        await recordInventory(store, owner, finding)
+      } catch (error) {
+        // The next change of it, or the next start, tells it again.
+        this.#told = ''
+        log.warn({ err: error }, 'the state of the inventory could not be recorded')
+      }
+    })
   }
 
   /** All was read once: before, there is nothing to say but that it can't be read. */
@@ -59,17 +67,11 @@ export class InventoryWorth {
         ? ` Held back: ${held}.`
         : ''
     const message = `${REASONS[reason]}${detail}`.slice(0, 1_000)
-    if (message === this.#recorded) return
-    this.#recorded = message
+    if (message === this.#told) return
     const status = reason === 'InventoryComplete' ? 'TRUE' : 'FALSE'
     if (status === 'FALSE') this.#log.warn({ held, failing }, REASONS[reason])
-    recordInventory(this.#store, this.#owner, { status, reason, message }).catch(
-      (error: unknown) => {
-        // The next change of it, or the next start, tells it again.
-        this.#recorded = ''
-        this.#log.warn({ err: error }, 'the state of the inventory could not be recorded')
-      },
-    )
+    this.#told = message
+    this.#records.tell({ status, reason, message })
   }
 
   close(): void {

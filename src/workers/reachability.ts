@@ -2,6 +2,7 @@ import type { Store } from '../db/client.ts'
 import { recordTrouble, type Trouble } from '../domain/clusters.ts'
 import type { Ownership } from '../domain/placements/ownership.ts'
 import type { Chores } from './chores.ts'
+import { Latest } from './latest.ts'
 
 /** What stands against serving a cluster is news when it lasts this long (ms): one reset is none. */
 const PATIENCE = 3_000
@@ -11,9 +12,7 @@ const PATIENCE = 3_000
  * source (calls, each kind that is followed, what is written) tells of itself; the gravest is recorded.
  */
 export class Reachability {
-  readonly #store: Store
-  readonly #owner: Ownership
-  readonly #chores: Chores
+  readonly #records: Latest<Trouble | null>
   readonly #back: () => void
   readonly #troubles = new Map<string, Trouble>()
   /** By load balancer: what its writes are refused for. */
@@ -25,10 +24,13 @@ export class Reachability {
 
   /** `back`: what was put off because of it may go through now. */
   constructor(parts: { store: Store; owner: Ownership; chores: Chores; back: () => void }) {
-    this.#store = parts.store
-    this.#owner = parts.owner
-    this.#chores = parts.chores
+    const { store, owner, chores } = parts
     this.#back = parts.back
+    this.#records = new Latest((found, isLatest) =>
+      chores.untilDone('record what stands against serving the cluster', async () => {
+        if (isLatest()) await recordTrouble(store, owner, found ?? undefined)
+      }),
+    )
   }
 
   get callsFail(): boolean {
@@ -42,7 +44,7 @@ export class Reachability {
 
   /** It is served: an owner before may have left it said that it can't be. */
   begun(): void {
-    if (this.#recorded === undefined && this.#troubles.size === 0) void this.#record(null)
+    if (this.#recorded === undefined && this.#troubles.size === 0) this.#record(null)
   }
 
   calls(failure: Error | undefined): void {
@@ -70,13 +72,13 @@ export class Reachability {
     if (worst === undefined) {
       clearTimeout(this.#patience)
       this.#patience = undefined
-      if (this.#recorded !== null) void this.#record(null)
+      if (this.#recorded !== null) this.#record(null)
     } else if (this.#recorded) {
       const { reason, blind } = this.#recorded
-      if (worst.reason !== reason || worst.blind !== blind) void this.#record(worst)
+      if (worst.reason !== reason || worst.blind !== blind) this.#record(worst)
     } else {
       // Counted from the first.
-      this.#patience ??= setTimeout(() => void this.#record(this.#worst() ?? null), PATIENCE)
+      this.#patience ??= setTimeout(() => this.#record(this.#worst() ?? null), PATIENCE)
     }
     const ended = trouble === undefined ? before : undefined
     if (ended !== undefined && (worst === undefined || !ended.blind)) this.#back()
@@ -87,11 +89,8 @@ export class Reachability {
     return all.find(({ blind }) => blind) ?? all[0]
   }
 
-  async #record(found: Trouble | null): Promise<void> {
+  #record(found: Trouble | null): void {
     this.#recorded = found
-    await this.#chores.untilDone('record what stands against serving the cluster', async () => {
-      if (this.#recorded !== found) return
-      await recordTrouble(this.#store, this.#owner, found ?? undefined)
-    })
+    this.#records.tell(found)
   }
 }

@@ -1,7 +1,7 @@
 import type { Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import type { Lease } from '../domain/placements/leases.ts'
-import { readDue, readPlaced } from '../domain/placements/wanted.ts'
+import { readPlaced } from '../domain/placements/wanted.ts'
 import {
   DATA_PLANE_NAMESPACE,
   NETWORK_RULES,
@@ -29,8 +29,6 @@ import { lackOf, NAMESPACE_MISSING, troubleOfFollow } from './trouble.ts'
 
 /** How many load balancers of one cluster are worked at a time. */
 const CONCURRENCY = 16
-/** How many due placements are taken up at a time. */
-const BATCH = 256
 /** What couldn't be recorded is tried again after this time (ms). */
 const AGAIN = 1_000
 /** Without a data plane, what is placed says so again after this time (ms), for what came meanwhile. */
@@ -53,8 +51,6 @@ export class ClusterWorker {
   #servesIPv4: boolean
   #ready = false
   #closed = false
-  #looking: Promise<void> | undefined
-  #lookAgain = false
   #sweeping: Promise<void> | undefined
 
   constructor(options: {
@@ -179,14 +175,10 @@ export class ClusterWorker {
     void this.#begin()
   }
 
-  /** Takes up what is due, now. Called on every hint and every second. */
-  look(): void {
-    if (!this.#ready || this.#closed) return
-    this.#lookAgain = true
-    this.#looking ??= this.#takeUp().finally(() => {
-      this.#looking = undefined
-      if (this.#lookAgain) this.look()
-    })
+  /** Takes up load balancers that are due; once all that is placed here has been looked at. */
+  takeUp(loadBalancers: readonly string[]): void {
+    if (!this.#ready) return
+    for (const id of loadBalancers) this.#queue.add(id, { ahead: true })
   }
 
   /** What an operator says of the cluster may have changed. */
@@ -209,7 +201,7 @@ export class ClusterWorker {
       this.#queue.close(),
       this.#probing.close(),
     ])
-    await Promise.all([this.#looking, this.#sweeping])
+    await this.#sweeping
   }
 
   async #begin(): Promise<void> {
@@ -232,7 +224,6 @@ export class ClusterWorker {
     this.#chores.every(this.#limits.rereadSchema, () => this.#schema.read())
     this.#chores.every(this.#limits.sweep, () => this.#sweepOnce())
     await this.#lookAtAll()
-    this.look()
     this.#log.info({}, 'the cluster is served')
   }
 
@@ -251,17 +242,6 @@ export class ClusterWorker {
       const placed = await readPlaced(this.#store, this.lease.cluster)
       for (const id of new Set([...placed, ...this.#view.withTraces()])) this.#queue.add(id)
     })
-  }
-
-  async #takeUp(): Promise<void> {
-    this.#lookAgain = false
-    try {
-      const due = await readDue(this.#store, this.lease.cluster, BATCH)
-      for (const id of due) this.#queue.add(id, { ahead: true })
-    } catch (error) {
-      // The store is away; the next hint or second looks again.
-      this.#log.warn({ err: error }, 'what is due could not be read')
-    }
   }
 
   /** While something is being removed it is looked at again soon: its addresses wait for that. */

@@ -6,6 +6,7 @@ import { advanceDraining, healPlacements } from '../domain/placements/derive.ts'
 import { forgetReachability } from '../domain/reachability/refold.ts'
 import { removeOld } from '../domain/retention.ts'
 import { ClusterWorker } from './clusterWorker.ts'
+import { Due } from './due.ts'
 import { fenced } from './fence.ts'
 import { LeaseHolder } from './leaseHolder.ts'
 import type { Limits } from './limits.ts'
@@ -82,9 +83,7 @@ export function startWorkers(options: {
     observer,
   })
   const closing = new AbortController()
-  const lookEverywhere = () => {
-    for (const worker of leases.serving()) worker.look()
-  }
+  const due = new Due({ store, log, serving: () => leases.serving() })
   const heal = async () => {
     try {
       const healed = await healPlacements(store)
@@ -127,10 +126,10 @@ export function startWorkers(options: {
     }
   }
 
-  onHint(store, closing.signal, lookEverywhere)
+  onHint(store, closing.signal, () => due.look())
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
-    setInterval(lookEverywhere, POLL),
+    setInterval(() => due.look(), POLL),
     setInterval(drainOnce, POLL),
     setInterval(() => void heal(), HEAL),
     setInterval(() => void remove(), REMOVE),
@@ -142,7 +141,7 @@ export function startWorkers(options: {
     async close() {
       closing.abort()
       for (const timer of timers) clearInterval(timer)
-      await draining
+      await Promise.all([draining, due.close()])
       await leases.close()
     },
   }

@@ -26,16 +26,23 @@ export type WantedRow = {
   cordoned: string[]
 }
 
-/** The ids of load balancers that are due in a cluster, the longest due first. */
-export async function readDue(store: Store, cluster: string, limit: number): Promise<string[]> {
-  const { rows } = await store.pool.query<{ id: string }>({
+/** By cluster, the ids of load balancers that are due there, the longest due first; at most `limit` each. */
+export async function readDue(
+  store: Store,
+  clusters: string[],
+  limit: number,
+): Promise<Map<string, string[]>> {
+  const { rows } = await store.pool.query<{ cluster: string; ids: string[] }>({
     name: 'read-due-placements',
     text: `
-SELECT load_balancer_id AS id FROM placement
-WHERE cluster_id = $1 AND due <= clock_timestamp() ORDER BY due LIMIT $2`,
-    values: [cluster, limit],
+SELECT cluster, array_agg(due.id ORDER BY due.due) AS ids
+FROM unnest($1::uuid[]) AS cluster CROSS JOIN LATERAL (
+  SELECT load_balancer_id AS id, due FROM placement
+  WHERE cluster_id = cluster AND due <= clock_timestamp() ORDER BY due LIMIT $2) AS due
+GROUP BY cluster`,
+    values: [clusters, limit],
   })
-  return rows.map(({ id }) => id)
+  return new Map(rows.map(({ cluster, ids }) => [cluster, ids]))
 }
 
 /** The ids of all load balancers that are, or were, placed in a cluster. */

@@ -32,6 +32,7 @@ describe('while the database is away', () => {
     const { id, vip } = await create()
     const seen: string[] = []
     const ended = new AbortController()
+    const begun = Promise.withResolvers<void>()
     const watching = (async () => {
       const query =
         'subscription ($id: ID!) { loadBalancer(id: $id) { type loadBalancer { generation displayName } } }'
@@ -40,9 +41,11 @@ describe('while the database is away', () => {
         loadBalancer: { displayName: string | null } | null
       }>(query, { id }, options)) {
         seen.push(event.loadBalancer?.displayName ?? '')
+        begun.resolve()
         if (event.loadBalancer?.displayName === 'after') return
       }
     })()
+    await Promise.race([begun.promise, watching])
     const { back } = await databaseAway(installation.store)
     await deleteRule(vip)
     await rulesUntil(east(), (rules) => !rules.some(isOf(vip)))

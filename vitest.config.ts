@@ -11,6 +11,8 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    // That every benchmark runs is CI's to show: it takes as long as forty other files.
+    exclude: process.env['CI'] ? [] : ['test/bench/**'],
     globalSetup: ['test/support/global-setup.ts', 'test/support/cluster-broker.ts'],
     reporters: ['default', new TotalsReporter()],
     // Each wait of a test has a limit of its own; these bound the sum.

@@ -221,12 +221,21 @@ function credentialsFrom(kept: unknown, path: string): Credentials {
   }
 }
 
+/** By text: the servers of one process are given the same ones, and reading YAML is slow. */
+const parsed = new Map<string, JsonObject[]>()
+
 function crdsIn(texts: string[]): JsonObject[] {
-  return texts
-    .flatMap((text) => parseAllDocuments(text))
+  return texts.flatMap((text) => {
+    const known = parsed.get(text) ?? parse(text)
+    parsed.set(text, known)
+    return structuredClone(known)
+  })
+}
+
+const parse = (text: string): JsonObject[] =>
+  parseAllDocuments(text)
     .map((document): unknown => document.toJS())
     .filter(isObject)
-}
 
 const nameOf = (object: JsonObject): string => textAt(metadataOf(object), 'name') ?? ''
 

@@ -1,3 +1,4 @@
+import { createSecureContext } from 'node:tls'
 import { Agent, type Dispatcher, ProxyAgent } from 'undici'
 import { Unreachable } from './cluster.ts'
 import type { Access, Credentials } from './credentials.ts'
@@ -103,8 +104,12 @@ export class Line {
   }
 
   #dispatcher(access: Access, connections: number): Dispatcher {
+    const { servername, rejectUnauthorized, ...certificates } = access.tls
     const connect = {
-      ...access.tls,
+      ...(servername === undefined ? {} : { servername }),
+      ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+      // Certificates are parsed once, not for every connection: that takes as long as the handshake.
+      secureContext: createSecureContext(certificates),
       timeout: this.#connectMs,
       keepAlive: true,
       keepAliveInitialDelay: PROBE_AFTER_MS,

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { accessSync, chmodSync, constants, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -12,9 +12,19 @@ declare module 'vitest' {
   }
 }
 
+/** Where files are kept in memory, if there is such a place: a run makes and drops 150 databases. */
+function memory(): string | undefined {
+  try {
+    accessSync('/dev/shm', constants.W_OK)
+    return '/dev/shm'
+  } catch {
+    return undefined
+  }
+}
+
 /** One PostgreSQL server for the whole run, with a migrated database that each test file copies. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const directory = mkdtempSync(join(tmpdir(), 'load-balancer-tests-'))
+  const directory = mkdtempSync(join(memory() ?? tmpdir(), 'load-balancer-tests-'))
   // As root PostgreSQL runs as another account, which has to pass through here.
   chmodSync(directory, 0o711)
   const server = await startPostgres({

@@ -163,7 +163,6 @@ describe('a cluster without a schema for rules', () => {
       text.replace('backends:', 'others:').replace('required: [backends,', 'required: ['),
     )
     await storedUntil(
-      installation,
       () => installation.store.prisma.cluster.findUniqueOrThrow({ where: { name: 'us-east-1-d' } }),
       ({ dialect }) => dialect === null,
     )

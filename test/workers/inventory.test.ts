@@ -52,7 +52,6 @@ async function endpoint(...letters: string[]) {
 
 const inventory = (reason: string | string[], letter = 'a') =>
   storedUntil(
-    installation,
     () =>
       installation.store.prisma.cluster.findUniqueOrThrow({
         where: { name: `us-east-1-${letter}` },
@@ -179,7 +178,6 @@ describe('a backend', () => {
       { status: { node: 'moved' } },
     )
     await storedUntil(
-      installation,
       async () => cluster('a').dataPlane.rows(),
       (rows) => rows.some(({ node, vips }) => node === 'moved' && vips.includes(vipOf(made))),
     )
@@ -253,7 +251,6 @@ describe('the brake: no rule is emptied', () => {
     guard('b').breakWatches()
     await inventory('InventoryDoubted', 'b')
     await storedUntil(
-      installation,
       async () => lists,
       (count) => count >= 3,
     )
@@ -262,7 +259,6 @@ describe('the brake: no rule is emptied', () => {
     // Also by a worker that begins meanwhile.
     await installation.restartWorkers()
     await storedUntil(
-      installation,
       async () => lists,
       (count) => count >= 6,
     )
@@ -351,7 +347,6 @@ describe('the brake: no rule is emptied', () => {
     }
     await inventory('InventoryComplete', 'b')
     await storedUntil(
-      installation,
       () => endpoints('b'),
       (count) => count === known,
     )

@@ -21,7 +21,6 @@ const label = (letter: string, value: string | null, project = 'demo') =>
   )
 const vpcUntil = (owned: boolean, ref = '5dEmo1') =>
   storedUntil(
-    installation,
     () => installation.store.prisma.vpc.findUniqueOrThrow({ where: { ref } }),
     (vpc) => vpc.owned === owned,
   )
@@ -72,7 +71,6 @@ describe('a VPC', () => {
     await label('a', 'cluster-other')
     await label('b', 'cluster-other')
     await storedUntil(
-      installation,
       () => installation.store.prisma.vpc.findUniqueOrThrow({ where: { ref: '5dEmo1' } }),
       ({ owned, project }) => owned && project === 'other',
     )
@@ -83,7 +81,6 @@ describe('a VPC', () => {
     await label('a', 'cluster-demo')
     await label('b', 'cluster-demo')
     await storedUntil(
-      installation,
       () => installation.store.prisma.vpc.findUniqueOrThrow({ where: { ref: '5dEmo1' } }),
       ({ owned, project }) => owned && project === 'demo',
     )
@@ -127,7 +124,6 @@ describe('a VPC', () => {
       { status: { vpc: '5wild' } },
     )
     const vpc = await storedUntil(
-      installation,
       () => installation.store.prisma.vpc.findUnique({ where: { ref: '5wild' } }),
       (found) => found !== null,
     )

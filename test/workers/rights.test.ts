@@ -80,7 +80,6 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
     await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
     await accepted(api, DELETE, { id: made.id })
     await storedUntil(
-      installation,
       () => store.prisma.loadBalancer.count(),
       (count) => count === 0,
     )

@@ -1,7 +1,7 @@
+import { setTimeout } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import type { RunningCluster } from '../../dev/fleet/fleet.ts'
 import { seedAttachment } from '../../dev/fleet/seed.ts'
-import { onHint } from '../../src/domain/hints.ts'
 import {
   DATA_PLANE_NAMESPACE,
   type NetworkRule,
@@ -15,6 +15,9 @@ import { ADD_BACKENDS, accepted, createLoadBalancer, type LoadBalancer } from '.
 import type { Installation } from '../support/installation.ts'
 import { objectsUntil, rulesUntil } from '../support/objects.ts'
 import { PATIENCE } from '../support/patience.ts'
+
+/** What is waited for in the store is looked for this often (ms). */
+const LOOK = 100
 
 /** The id in the store behind a global id. */
 export const storeId = (id: string): string =>
@@ -54,35 +57,17 @@ export const bindingsUntil = (
 ): Promise<ServiceVIPBinding[]> =>
   objectsUntil<ServiceVIPBinding>(running, SERVICE_VIP_BINDINGS, satisfied)
 
-/** Waits for something that is committed to the store: read again on every hint. */
+/** Waits for something that is committed to the store: looked for again and again, since not everything hints. */
 export async function storedUntil<T>(
-  installation: Pick<Installation, 'store'>,
   read: () => Promise<T>,
   satisfied: (value: T) => boolean,
 ): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const over = new AbortController()
-  let last: unknown
-  const look = () => {
-    read().then((value) => {
-      last = value
-      if (satisfied(value)) resolve(value)
-    }, reject)
-  }
-  onHint(installation.store, over.signal, look)
-  // Not everything hints: the workers' own polls don't.
-  const poll = setInterval(look, 100)
-  const timer = setTimeout(
-    () => reject(new Error(`still ${inspect(last, { depth: 6 })}`)),
-    PATIENCE,
-  )
-  look()
-  try {
-    return await promise
-  } finally {
-    over.abort()
-    clearInterval(poll)
-    clearTimeout(timer)
+  const over = performance.now() + PATIENCE
+  for (;;) {
+    const value = await read()
+    if (satisfied(value)) return value
+    if (performance.now() > over) throw new Error(`still ${inspect(value, { depth: 6 })}`)
+    await setTimeout(LOOK)
   }
 }
 
@@ -94,7 +79,6 @@ export const reported = (
   satisfied: (report: PlacementReport) => boolean,
 ): Promise<PlacementReport | null> =>
   storedUntil(
-    installation,
     async () => {
       const { rows } = await installation.store.pool.query<{ report: PlacementReport | null }>(
         `SELECT report FROM placement JOIN cluster ON cluster.id = cluster_id
@@ -211,7 +195,6 @@ export const known = (
   clusters: string[],
 ) =>
   storedUntil(
-    installation,
     async () => {
       const { rows } = await installation.store.pool.query<{ name: string }>(
         `SELECT cluster.name FROM endpoint JOIN cluster ON cluster.id = cluster_id

@@ -44,7 +44,6 @@ async function resync(): Promise<void> {
   )
   hint(installation.store)
   await storedUntil(
-    installation,
     async () => {
       const { rows } = await installation.store.pool.query<{ behind: number }>(
         'SELECT count(*)::integer AS behind FROM placement WHERE applied < asked',
@@ -89,7 +88,6 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
     // The data plane has its say about the strangers too.
     let before = await picture(letter)
     await storedUntil(
-      installation,
       async () => {
         const now = await picture(letter)
         const same = now.join() === before.join()

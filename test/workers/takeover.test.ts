@@ -35,7 +35,6 @@ describe.skipIf(!realClusters)(`two worker processes and ${REAL}`, () => {
   /** Both processes have one cluster each. */
   const shared = () =>
     storedUntil(
-      installation,
       async () => new Set([...(await owners()).values()].map(({ owner }) => owner)),
       (all) => all.size === 2 && !all.has(null),
     )

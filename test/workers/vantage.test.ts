@@ -136,7 +136,7 @@ describe('a vantage point', () => {
     const before = await version()
     const seen = () => installation.store.prisma.reachability.findFirstOrThrow()
     const first = await seen()
-    await storedUntil(installation, seen, ({ at }) => at.getTime() > first.at.getTime() + 300)
+    await storedUntil(seen, ({ at }) => at.getTime() > first.at.getTime() + 300)
     expect(await version()).toBe(before)
     await gate.stop()
   })

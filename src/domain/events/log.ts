@@ -48,7 +48,7 @@ export function openEventLog(
   /** Those who read or hand on what they read: they look once more then. */
   const busy = new Set<() => void>()
   /** Those who wait for news, by where they stand: there may be thousands, all at the head. */
-  const waiting = new Map<string, { at: Position; wakes: Set<() => void> }>()
+  const waiting = new Map<string, Waiting>()
   let tail: { at: Position; batch: ReadBatch } | undefined
   let reading: Promise<ReadBatch> | undefined
   let readingFrom: string | undefined
@@ -57,7 +57,7 @@ export function openEventLog(
     // A query that is under way may not see what the hint is about.
     reading = undefined
     for (const hear of busy) hear()
-    for (const { at, wakes } of waiting.values()) void wakeForNews(at, wakes)
+    for (const group of waiting.values()) void wakeForNews(group)
   }
   onHint(store, closing.signal, wakeAll)
   const timer = setInterval(wakeAll, POLL)
@@ -85,20 +85,30 @@ export function openEventLog(
     return reading
   }
 
-  /** One query for all who wait there; without news nobody is woken. */
-  const wakeForNews = async (at: Position, wakes: ReadonlySet<() => void>) => {
-    const news = await readShared(at).then(
-      ({ events }) => events.length > 0,
-      // They meet it themselves.
-      () => true,
-    )
-    if (news) for (const wake of [...wakes]) wake()
+  /**
+   * One query at a time for all who wait there, however many hints come meanwhile; without news nobody
+   * is woken.
+   */
+  const wakeForNews = async (group: Waiting) => {
+    group.again = true
+    if (group.looking) return
+    group.looking = true
+    while (group.again && group.wakes.size > 0) {
+      group.again = false
+      const news = await readShared(group.at).then(
+        ({ events }) => events.length > 0,
+        // They meet it themselves.
+        () => true,
+      )
+      if (news) for (const wake of [...group.wakes]) wake()
+    }
+    group.looking = false
   }
 
   /** Calls back once when there is news after a position, or when what it returns is called. */
   const waitAt = (at: Position, woken: () => void): (() => void) => {
     const key = keyOf(at)
-    const group = waiting.get(key) ?? { at, wakes: new Set() }
+    const group = waiting.get(key) ?? { at, wakes: new Set(), looking: false, again: false }
     waiting.set(key, group)
     const wake = () => {
       group.wakes.delete(wake)
@@ -173,6 +183,9 @@ export function openEventLog(
     },
   }
 }
+
+/** Followers at one position. `again`: something was committed since their last look began. */
+type Waiting = { at: Position; wakes: Set<() => void>; looking: boolean; again: boolean }
 
 const keyOf = ({ epoch, xid, seq }: Position): string => `${epoch} ${xid}.${seq}`
 

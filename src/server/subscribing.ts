@@ -16,7 +16,7 @@ import { UsedPermissions } from './rights.ts'
 type Viewer = { project: string | null; permissions: ReadonlySet<string> }
 
 type Result = ReturnType<typeof execute>
-type Executed = { result: Result; by: Viewer }
+type Executed = { result: Result; by: Viewer; key: string }
 const executed = new WeakMap<object, Map<string, Executed>>()
 const documents = new WeakMap<DocumentNode, number>()
 let documentsSeen = 0
@@ -57,28 +57,37 @@ function executeOnce(args: ExecutionArgs, event: unknown): Result {
   if (typeof event !== 'object' || event === null || !isViewer(viewer)) return run()
   const known = executed.get(event) ?? new Map<string, Executed>()
   executed.set(event, known)
-  const key = JSON.stringify([
-    numberOf(args.document),
-    args.operationName,
-    args.variableValues,
-    viewer.project,
-    ...viewer.permissions,
-  ])
+  const key = keyOf(args, viewer)
   const found = known.get(key)
-  if (found !== undefined) return asUsedBy(viewer, found)
+  if (found !== undefined) return sharing(args, viewer, found, run)
   const result = run()
-  known.set(key, { result, by: viewer })
+  known.set(key, { result, by: viewer, key })
   return result
 }
 
-/** Losing a right that an answer took ends the stream of everyone who was given it. */
-async function asUsedBy(
-  { permissions }: Viewer,
-  { result, by }: Executed,
+const keyOf = (args: ExecutionArgs, { project, permissions }: Viewer): string =>
+  JSON.stringify([
+    numberOf(args.document),
+    args.operationName,
+    args.variableValues,
+    project,
+    ...permissions,
+  ])
+
+/**
+ * The answer that another viewer is given, unless the rights of one of the two became others while it was
+ * made. Losing a right that it took ends the stream of everyone who was given it.
+ */
+async function sharing(
+  args: ExecutionArgs,
+  viewer: Viewer,
+  { result, by, key }: Executed,
+  run: () => Result,
 ): Promise<ExecutionResult> {
   const shown = await result
-  if (permissions instanceof UsedPermissions && by.permissions instanceof UsedPermissions) {
-    permissions.useAs(by.permissions)
+  if (keyOf(args, viewer) !== key || keyOf(args, by) !== key) return run()
+  if (viewer.permissions instanceof UsedPermissions && by.permissions instanceof UsedPermissions) {
+    viewer.permissions.useAs(by.permissions)
   }
   return shown
 }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { buildSchema, type ExecutionResult, parse } from 'graphql'
 import { isAsyncIterable } from 'graphql-yoga'
 import { beforeEach, expect, test } from 'vitest'
@@ -14,24 +15,24 @@ if (ticks === undefined) throw new Error('the schema has no ticks')
 ticks.subscribe = async function* () {
   yield* EVENTS
 }
-ticks.resolve = ({ tick }: { tick: number }) => {
-  executions += 1
-  return tick
-}
 
 beforeEach(() => {
   executions = 0
+  ticks.resolve = ({ tick }: { tick: number }) => {
+    executions += 1
+    return tick
+  }
   EVENTS.splice(0, TWICE, { tick: 1 }, { tick: 2 })
 })
 
 async function watch({
   project = 'alpha',
-  permissions = ['a', 'b'],
+  permissions = new Set(['a', 'b']),
   document = DOCUMENT,
   variables = {},
 }: {
   project?: string
-  permissions?: string[]
+  permissions?: Set<string>
   document?: typeof DOCUMENT
   variables?: Record<string, unknown>
 } = {}): Promise<ExecutionResult[]> {
@@ -39,7 +40,7 @@ async function watch({
     schema,
     document,
     variableValues: variables,
-    contextValue: { project, permissions: new Set(permissions) },
+    contextValue: { project, permissions },
   })
   if (!isAsyncIterable(stream)) throw new Error(JSON.stringify(stream))
   const results: ExecutionResult[] = []
@@ -57,10 +58,30 @@ test('many who watch the same are answered by one execution of each event', asyn
 
 test.each([
   ['another project', { project: 'beta' }],
-  ['fewer rights', { permissions: ['a'] }],
+  ['fewer rights', { permissions: new Set(['a']) }],
   ['other variables', { variables: { from: 1 } }],
   ['another document', { document: parse('subscription { again: ticks }') }],
 ])('whoever watches with %s has an execution of their own', async (_, other) => {
   await Promise.all([watch(), watch(other), watch()])
   expect(executions).toBe(2 * TWICE)
+})
+
+test('what was made with rights that came meanwhile is shown to nobody who lacks them', async () => {
+  const { promise: granted, resolve: grant } = Promise.withResolvers<void>()
+  ticks.resolve = async ({ tick }: { tick: number }, _args, { permissions }) => {
+    await granted
+    return permissions.has('b') ? tick : null
+  }
+  const growing = new Set(['a'])
+  const answers = Promise.all([
+    watch({ permissions: growing }),
+    watch({ permissions: new Set(['a']) }),
+  ])
+  // Both have joined the one execution, which waits.
+  await turn()
+  growing.add('b')
+  grant()
+  const [grown, other] = await answers
+  expect(grown).toEqual([{ data: { ticks: 1 } }, { data: { ticks: 2 } }])
+  expect(other).toEqual([{ data: { ticks: null } }, { data: { ticks: null } }])
 })

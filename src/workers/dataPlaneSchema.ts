@@ -1,5 +1,5 @@
 import { type RuleCapabilities, readCapabilities } from '../clusters/capabilities.ts'
-import { type Cluster, Unreachable } from '../clusters/cluster.ts'
+import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { recordCapabilities } from '../domain/clusters.ts'
 import type { Ownership } from '../domain/placements/ownership.ts'
@@ -64,6 +64,8 @@ export class DataPlaneSchema {
     const { store, cluster, owner, asked, appeared } = this.#with
     const seen = await readCapabilities(cluster).catch((error: unknown) => {
       if (error instanceof Unreachable) asked(error)
+      // It refuses, but it answers.
+      if (error instanceof ApiFailure) asked(undefined)
       throw error
     })
     asked(undefined)

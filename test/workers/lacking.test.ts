@@ -126,3 +126,17 @@ describe('a cluster that refuses to show', () => {
     await accepted(installation.api, DELETE, { id: made.id })
   }, 90_000)
 })
+
+describe('a cluster that did not answer', () => {
+  it('and now refuses everything says what it refuses for', async () => {
+    gatekeeper().rule(() => 'reset')
+    const made = await create(installation, installation.addresses(ill))
+    await reachableUntil('FALSE', 'ClusterUnreachable')
+    gatekeeper().breakWatches()
+    gatekeeper().rule(() => forbidden)
+    await reachableUntil('FALSE', 'RightsMissing')
+    gatekeeper().rule(undefined)
+    await shown(installation, made, isServed)
+    await accepted(installation.api, DELETE, { id: made.id })
+  }, 90_000)
+})

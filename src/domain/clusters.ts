@@ -1,4 +1,5 @@
 import type { Store } from '../db/client.ts'
+import { transaction } from '../db/transaction.ts'
 import type { Reason } from '../rules/reasons.ts'
 import type { Finding } from '../rules/report.ts'
 import type { Dialect } from '../rules/wanted.ts'
@@ -13,20 +14,23 @@ export async function recordCapabilities(
   { cluster, epoch }: Ownership,
   seen: { dialect: Dialect | undefined; sessionAffinity: boolean },
 ): Promise<void> {
-  const { rowCount } = await store.pool.query(
-    // Without a dialect it doesn't serve us: what it is told to be has changed then.
-    `UPDATE cluster SET dialect = $2::text, session_affinity = $3,
+  const changed = await transaction(store, async (client) => {
+    const { rowCount } = await client.query(
+      // Without a dialect it doesn't serve us: what it is told to be has changed then.
+      `UPDATE cluster SET dialect = $2::text, session_affinity = $3,
        reachable_since = CASE WHEN (dialect IS NULL) = ($2::text IS NULL)
          THEN coalesce(reachable_since, clock_timestamp()) ELSE clock_timestamp() END
      WHERE id = $1 AND lease_epoch = $4 AND (dialect IS DISTINCT FROM $2::text OR session_affinity <> $3 OR reachable_since IS NULL)`,
-    [cluster, seen.dialect ?? null, seen.sessionAffinity, epoch],
-  )
-  if (rowCount === 0) return
-  await store.pool.query(
-    'UPDATE placement SET asked = asked + 1, due = clock_timestamp() WHERE cluster_id = $1',
-    [cluster],
-  )
-  hint(store)
+      [cluster, seen.dialect ?? null, seen.sessionAffinity, epoch],
+    )
+    if (rowCount === 0) return false
+    await client.query(
+      'UPDATE placement SET asked = asked + 1, due = clock_timestamp() WHERE cluster_id = $1',
+      [cluster],
+    )
+    return true
+  })
+  if (changed) hint(store)
 }
 
 /** What stands against a cluster's being served. */

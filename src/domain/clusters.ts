@@ -41,11 +41,15 @@ export type Trouble = {
   blind: boolean
 }
 
-/** What stands against a cluster's being served, or that nothing does; its load balancers are folded anew. */
+/**
+ * What stands against a cluster's being served, or that nothing does; where that is news its load balancers
+ * are folded anew. `again`: what failed before may have been recorded already, but not folded everywhere.
+ */
 export async function recordTrouble(
   store: Store,
   { cluster, epoch }: Ownership,
   trouble: Trouble | undefined,
+  { again = false } = {},
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
     trouble === undefined
@@ -61,7 +65,7 @@ export async function recordTrouble(
       ? [cluster, epoch]
       : [cluster, epoch, trouble.reason, trouble.message.slice(0, 1_000), trouble.blind],
   )
-  if (rowCount === 0) return
+  if (rowCount === 0 && !again) return
   for (const id of await readPlaced(store, cluster)) await refoldAlone(store, id)
 }
 

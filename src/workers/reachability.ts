@@ -26,9 +26,14 @@ export class Reachability {
   constructor(parts: { store: Store; owner: Ownership; chores: Chores; back: () => void }) {
     const { store, owner, chores } = parts
     this.#back = parts.back
+    let again = false
     this.#records = new Latest((found, isLatest) =>
       chores.untilDone('record what stands against serving the cluster', async () => {
-        if (isLatest()) await recordTrouble(store, owner, found ?? undefined)
+        if (!isLatest()) return
+        const options = { again }
+        again = true
+        await recordTrouble(store, owner, found ?? undefined, options)
+        again = false
       }),
     )
   }

@@ -1,0 +1,37 @@
+import { afterEach, expect, test } from 'vitest'
+import { recordTrouble } from '../../src/domain/clusters.ts'
+import { Chores } from '../../src/workers/chores.ts'
+import { Reachability } from '../../src/workers/reachability.ts'
+import { PATIENCE } from '../support/patience.ts'
+import { ADDRESSES, log, useScene } from './probe/scene.ts'
+
+const scene = useScene()
+const ending: (() => void)[] = []
+afterEach(() => {
+  for (const end of ending.splice(0)) end()
+})
+
+test('what could be recorded but not folded is folded when that works again', async () => {
+  const { store, owner } = scene
+  const id = await scene.create('web', ADDRESSES.slice(0, 2))
+  const provisioned = async () =>
+    (await scene.read(id)).status.conditions.find(({ type }) => type === 'Provisioned')?.reason
+  await recordTrouble(store, owner, { reason: 'ClusterUnreachable', message: '', blind: true })
+  expect(await provisioned()).toBe('ClusterUnreachable')
+  await store.pool.query(`
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+CREATE TRIGGER refuse BEFORE UPDATE ON load_balancer FOR EACH ROW EXECUTE FUNCTION refuse()`)
+
+  const { promise: failed, resolve: fail } = Promise.withResolvers<void>()
+  const chores = new Chores({ ...log, warn: () => fail() })
+  const reach = new Reachability({ store, owner, chores, back: () => undefined })
+  ending.push(
+    () => reach.close(),
+    () => chores.close(),
+  )
+  reach.begun()
+  await failed
+  expect(await provisioned()).toBe('ClusterUnreachable')
+  await store.pool.query('DROP FUNCTION refuse CASCADE')
+  await expect.poll(provisioned, { timeout: PATIENCE }).toBe('Progressing')
+})

@@ -18,7 +18,8 @@ export async function followBehaviours(
   if (!existsSync(file)) writeFileSync(file, '{}\n')
   const now = new Map<string, Behaviour>()
   const look = async () => {
-    const wanted = behavioursFrom(readFileSync(file, 'utf8'))
+    // Editors take a file away before they put the new one there.
+    const wanted = behavioursFrom(existsSync(file) ? readFileSync(file, 'utf8') : '{}')
     for (const { address, behave } of endpoints) {
       const behaviour = wanted.get(address) ?? 'answer'
       if (behaviour === (now.get(address) ?? 'answer')) continue

@@ -124,6 +124,19 @@ test.each([
   },
 )
 
+test('endpoints answer while the file that switches them is away, and are switched when it is back', async () => {
+  const prober = new DirectProber({ locate: locateByFile(fleet.addressMap) })
+  const { address } = fleet.endpoints[0] ?? { address: '' }
+  const answers = async () => (await prober.connect(address, 80, 5_000, signal)).ok
+  for (const connected of [false, true, false]) {
+    if (connected) await rm(fleet.behaviours)
+    else await writeFile(fleet.behaviours, JSON.stringify({ [address]: 'refuse' }))
+    await expect.poll(answers, { timeout: 10_000 }).toBe(connected)
+  }
+  await writeFile(fleet.behaviours, '{}')
+  await expect.poll(answers, { timeout: 10_000 }).toBe(true)
+})
+
 test('an endpoint answers a request with HTTP 200', async () => {
   const [endpoint] = fleet.endpoints
   const answer = await fetch(`http://127.0.0.1:${endpoint?.listener}/`)

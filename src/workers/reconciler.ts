@@ -313,8 +313,9 @@ export class Reconciler {
     const { loadBalancer } = wanted
     const last = this.#reported.get(loadBalancer)
     if (!news && isDeepStrictEqual(last, report)) return
-    await reportPlacement(store, owner, loadBalancer, { report, applied, gone: left })
-    this.#reported.set(loadBalancer, report)
+    const ended = await reportPlacement(store, owner, loadBalancer, { report, applied, gone: left })
+    if (ended) this.#forget(loadBalancer)
+    else this.#reported.set(loadBalancer, report)
   }
 
   async #postpone(loadBalancer: string, asked: number, error: unknown): Promise<void> {

@@ -55,7 +55,7 @@ export async function speakForClusters({ store }: Service) {
       ...change,
     })
   }
-  const tell = (id: string, name: string, told: PlacementReport): Promise<void> =>
+  const tell = (id: string, name: string, told: PlacementReport): Promise<boolean> =>
     reportPlacement(store, ownerOf(name), uuidOf(id), { report: told, applied: true, gone: [] })
   return {
     ownerOf,

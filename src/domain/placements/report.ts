@@ -12,15 +12,16 @@ import { demandEpoch, type Ownership } from './ownership.ts'
  * Takes in what a cluster says of a load balancer: the report itself (never an older one over a
  * newer), that everything asked for up to its number was applied, the VIPs of which nothing is left
  * there; folds it all into the status. Ends the placement once it isn't wanted any more and nothing
- * is left, and the load balancer with its last one where it is being deleted.
+ * is left, and the load balancer with its last one where it is being deleted. Answers whether there is
+ * no such placement any more.
  */
 export async function reportPlacement(
   store: Store,
   owner: Ownership,
   loadBalancer: string,
   told: { report: PlacementReport; applied: boolean; gone: string[] },
-): Promise<void> {
-  await transaction(store, async (client) => {
+): Promise<boolean> {
+  const ended = await transaction(store, async (client) => {
     const locked = await client.query<{ deleting: boolean }>({
       name: 'lock-load-balancer-for-report',
       text: `
@@ -28,7 +29,7 @@ SELECT deleting_since IS NOT NULL AS deleting FROM load_balancer WHERE id = $1 F
       values: [loadBalancer],
     })
     const [state] = locked.rows
-    if (state === undefined) return
+    if (state === undefined) return true
     await demandEpoch(client, owner)
     const { report, applied, gone } = told
     if (gone.length > 0) await lockAround(client, loadBalancer, gone)
@@ -59,21 +60,26 @@ WHERE load_balancer_id = $1 AND cluster_id = $2 RETURNING placed`,
     })
     const closed = gone.length > 0 && (await closeHolds(client, owner, loadBalancer, gone))
     // Whoever changes where it is placed, or has it deleted, locks its row first: as it was read, it is.
-    if (written.rows[0]?.placed === false) await endPlacement(client, owner, loadBalancer)
+    const [placement] = written.rows
+    const over =
+      placement === undefined ||
+      (!placement.placed && (await endPlacement(client, owner, loadBalancer)))
     await refold(client, loadBalancer, { announce: true })
     if (closed) await refoldReservations(client, loadBalancer)
     if (state.deleting) await finishDeletion(client, loadBalancer)
+    return over
   })
   hint(store)
+  return ended
 }
 
-/** Ends one that isn't wanted any more, once nothing is left of it. */
+/** Ends one that isn't wanted any more, once nothing is left of it; answers whether that is so. */
 async function endPlacement(
   client: PoolClient,
   owner: Ownership,
   loadBalancer: string,
-): Promise<void> {
-  await client.query({
+): Promise<boolean> {
+  const { rowCount } = await client.query({
     name: 'end-placement',
     text: `
 DELETE FROM placement WHERE load_balancer_id = $1 AND cluster_id = $2 AND NOT placed
@@ -81,6 +87,7 @@ DELETE FROM placement WHERE load_balancer_id = $1 AND cluster_id = $2 AND NOT pl
   AND NOT EXISTS (SELECT FROM hold WHERE hold.cluster_id = $2 AND hold.load_balancer_id = $1 AND hold.gone_at IS NULL)`,
     values: [loadBalancer, owner.cluster],
   })
+  return rowCount === 1
 }
 
 /**

@@ -119,13 +119,15 @@ async function writeVpcs(client: PoolClient, seen: SeenVpc[]): Promise<void> {
 /**
  * Takes in what some attachments of a cluster carry now (`uids` without an endpoint carry nothing any
  * more), and derives the placements of every load balancer that has one of the changed attachments'
- * addresses as a backend. Answers the ids of those load balancers.
+ * addresses as a backend. Answers the ids of those load balancers. `left`: those that are still to be
+ * derived; where that fails they stay in it, for the next time.
  */
 export async function recordEndpoints(
   store: Store,
   owner: Ownership,
   uids: string[],
   seen: SeenEndpoint[],
+  left = new Set<string>(),
 ): Promise<string[]> {
   if (uids.length === 0) return []
   const touched = await transaction(store, async (client) => {
@@ -166,7 +168,11 @@ export async function recordEndpoints(
     )
     return rows
   })
-  for (const { id } of touched) await rederive(store, id)
+  for (const { id } of touched) left.add(id)
+  for (const id of left) {
+    await rederive(store, id)
+    left.delete(id)
+  }
   return touched.map(({ id }) => id)
 }
 

@@ -58,6 +58,8 @@ export class Inventory {
   readonly #dirtyVpcs = new Set<string>()
   /** By uid: what it carries now; undefined: it is gone. */
   readonly #dirtyAttachments = new Map<string, VpcAttachment | undefined>()
+  /** Load balancers with endpoints that were recorded, but whose placements couldn't be derived yet. */
+  readonly #underived = new Set<string>()
   /** What a list that was believed lacks is gone, whatever its share. */
   #believing = false
   readonly #worth: InventoryWorth
@@ -306,7 +308,8 @@ export class Inventory {
       )
       const endpoints = [...attachments.values()].flatMap((each) => endpointsOf(each))
       const uids = [...attachments.keys()]
-      this.#pacing.changed(await recordEndpoints(this.#store, this.#owner, uids, endpoints))
+      const left = this.#underived
+      this.#pacing.changed(await recordEndpoints(this.#store, this.#owner, uids, endpoints, left))
       return false
     } catch (error) {
       if (error instanceof LeaseLost) this.#leaseLost()

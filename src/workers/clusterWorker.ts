@@ -103,6 +103,7 @@ export class ClusterWorker {
       cluster,
       owner,
       leaseLost: options.leaseLost,
+      chores: this.#chores,
       log,
       limits: this.#limits,
       attachments: () => this.#view.attachments,

@@ -20,6 +20,7 @@ import {
   type VpcAttachment,
 } from '../rules/objects.ts'
 import { RelistBrake, verdictOn } from './brake.ts'
+import type { Chores } from './chores.ts'
 import { InventoryWorth } from './inventoryWorth.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
@@ -73,6 +74,7 @@ export class Inventory {
     cluster: Cluster
     owner: Ownership
     leaseLost: () => void
+    chores: Chores
     log: Logger
     limits: Pick<Limits, 'settle' | 'confirm'>
     rests: Rests

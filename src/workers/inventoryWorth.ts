@@ -4,6 +4,7 @@ import type { Ownership } from '../domain/placements/ownership.ts'
 import type { Resource } from '../rules/objects.ts'
 import { REASONS, type Reason } from '../rules/reasons.ts'
 import type { Finding } from '../rules/report.ts'
+import type { Chores } from './chores.ts'
 import { Latest } from './latest.ts'
 import type { Logger } from './logger.ts'
 
@@ -22,17 +23,14 @@ export class InventoryWorth {
   #known = false
   #closed = false
 
-  constructor({ store, owner, log }: { store: Store; owner: Ownership; log: Logger }) {
-    this.#log = log
-    this.#records = new Latest(async (finding) => {
-      try {
-        await recordInventory(store, owner, finding)
-      } catch (error) {
-        // The next change of it, or the next start, tells it again.
-        this.#told = ''
-        log.warn({ err: error }, 'the state of the inventory could not be recorded')
-      }
-    })
+  constructor(parts: { store: Store; owner: Ownership; chores: Chores; log: Logger }) {
+    const { store, owner, chores } = parts
+    this.#log = parts.log
+    this.#records = new Latest((finding, isLatest) =>
+      chores.untilDone('record what the inventory is worth', async () => {
+        if (isLatest()) await recordInventory(store, owner, finding)
+      }),
+    )
   }
 
   /** All was read once: before, there is nothing to say but that it can't be read. */

@@ -202,7 +202,8 @@ export class ClusterWorker {
       this.#queue.close(),
       this.#probing.close(),
     ])
-    await this.#sweeping
+    // Whoever began it hears of its failure.
+    await this.#sweeping?.catch(() => undefined)
   }
 
   async #begin(): Promise<void> {

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Writer } from '../dev/dataplane/writer.ts'
 import { writeKubeconfig } from '../dev/fleet/kubeconfig.ts'
@@ -67,6 +68,7 @@ export async function startClusters(): Promise<Clusters> {
   const contexts = await Kubeconfig.open(kubeconfig, { onProblem: console.error, pollMs: 0 })
   contexts.close()
   const each: RealCluster[] = []
+  let endpoints = 0
   for (const [index, { name, server }] of started.entries()) {
     const context = contexts.context(name)
     if (context === undefined) throw new Error(`the kubeconfig has no context ${name}`)
@@ -77,7 +79,9 @@ export async function startClusters(): Promise<Clusters> {
       () => cluster.close(),
     )
     const layout = { name, region: REGION, servesIPv4: false }
-    await seedCluster(writer, [PROJECT], endpointsOf(layout, index + 1, [PROJECT], 1))
+    const seeded = endpointsOf(layout, index + 1, [PROJECT], 1)
+    await seedCluster(writer, [PROJECT], seeded)
+    endpoints += seeded.length
     each.push({ name, server, cluster, writer })
   }
   const postgres = await startPostgres({
@@ -111,6 +115,7 @@ export async function startClusters(): Promise<Clusters> {
       )
       workers.add(worker)
       await serving(worker)
+      await taken(store, endpoints)
       return { end: () => end(worker) }
     },
     applied: (seen) => applied(store, seen),
@@ -133,6 +138,11 @@ function serving({ stdout }: ChildProcess): Promise<void> {
       if (served === NAMES.length) resolve()
     })
   })
+}
+
+/** Resolves when the inventory has that many endpoints: a worker that serves takes them in right after. */
+async function taken(store: Store, endpoints: number): Promise<void> {
+  while ((await store.prisma.endpoint.count()) < endpoints) await delay(20)
 }
 
 async function furnish(store: Store): Promise<void> {
@@ -176,7 +186,7 @@ async function applied(store: Store, seen?: (count: number) => void): Promise<vo
     })
     seen?.(rows[0]?.applied ?? 0)
     if (rows[0]?.waiting === 0) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await delay(20)
   }
 }
 

@@ -33,7 +33,7 @@ export class Due {
   look(): void {
     if (this.#closed) return
     this.#again = true
-    this.#looking ??= this.#lookWhileAsked().finally(() => {
+    this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = undefined
       if (this.#again) this.look()
     })
@@ -44,19 +44,17 @@ export class Due {
     await this.#looking
   }
 
-  async #lookWhileAsked(): Promise<void> {
-    while (this.#again && !this.#closed) {
-      this.#again = false
-      const serving = [...this.#serving()]
-      if (serving.length === 0) return
-      try {
-        const clusters = serving.map(({ lease }) => lease.cluster)
-        const due = await readDue(this.#store, clusters, BATCH)
-        for (const one of serving) one.takeUp(due.get(one.lease.cluster) ?? [])
-      } catch (error) {
-        // The store is away; the next hint or second looks again.
-        this.#log.warn({ err: error }, 'what is due could not be read')
-      }
+  async #lookOnce(): Promise<void> {
+    this.#again = false
+    const serving = [...this.#serving()]
+    if (serving.length === 0) return
+    try {
+      const clusters = serving.map(({ lease }) => lease.cluster)
+      const due = await readDue(this.#store, clusters, BATCH)
+      for (const one of serving) one.takeUp(due.get(one.lease.cluster) ?? [])
+    } catch (error) {
+      // The store is away; the next hint or second looks again.
+      this.#log.warn({ err: error }, 'what is due could not be read')
     }
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
-import { recordEndpoints, recordVpcs } from '../../src/domain/inventory.ts'
+import { recordVpcs } from '../../src/domain/inventory.ts'
 import { createLoadBalancer } from '../../src/domain/loadBalancers/create.ts'
 import { readLoadBalancers } from '../../src/domain/loadBalancers/read.ts'
 import { registerCluster } from '../../src/domain/operators/clusters.ts'
@@ -11,6 +11,7 @@ import { createRegion } from '../../src/domain/operators/regions.ts'
 import type { Label } from '../../src/domain/records.ts'
 import { createIPv4Reservation } from '../../src/domain/reservations/create.ts'
 import { useDatabase } from '../support/database.ts'
+import { recordMachines } from './machines.ts'
 
 const database = useDatabase()
 const project = 'demo'
@@ -39,18 +40,7 @@ beforeAll(async () => {
   for (const [name, hosts] of Object.entries(CLUSTERS)) {
     await registerCluster(store, { name, region, context: name })
     const { id } = await store.prisma.cluster.findFirstOrThrow({ where: { name } })
-    const endpoints = hosts.map((host) => ({
-      attachmentUid: `${name}-${host}`,
-      attachmentNamespace: project,
-      attachmentName: `machine-${host}`,
-      attachmentRef: `att${host}`,
-      vpcRef: 'vpc1',
-      address: `fd00::${host}`,
-      node: `${name}-node-${host}`,
-      egressKind: 'veth' as const,
-    }))
-    const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
-    await recordEndpoints(store, { cluster: id, epoch: 0 }, uids, endpoints)
+    await recordMachines(store, { id, name }, project, hosts)
   }
 })
 afterAll(() => store.close())

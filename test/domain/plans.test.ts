@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
 import { recordCapabilities } from '../../src/domain/clusters.ts'
-import { recordEndpoints, recordVpcs } from '../../src/domain/inventory.ts'
+import { recordVpcs } from '../../src/domain/inventory.ts'
 import {
   addBackends,
   removeBackends,
@@ -15,6 +15,7 @@ import { createRegion } from '../../src/domain/operators/regions.ts'
 import type { Plan } from '../../src/domain/plans/plan.ts'
 import { Refusal } from '../../src/domain/refusals.ts'
 import { useDatabase } from '../support/database.ts'
+import { recordMachines } from './machines.ts'
 
 const database = useDatabase()
 const project = 'demo'
@@ -41,18 +42,7 @@ beforeAll(async () => {
     await registerCluster(store, { name, region, context: name })
     const { id } = await store.prisma.cluster.findFirstOrThrow({ where: { name } })
     await recordCapabilities(store, { cluster: id, epoch: 0 }, { dialect, sessionAffinity: false })
-    const endpoints = hosts.map((host) => ({
-      attachmentUid: `${name}-${host}`,
-      attachmentNamespace: project,
-      attachmentName: `machine-${host}`,
-      attachmentRef: `att${host}`,
-      vpcRef: 'vpc1',
-      address: `fd00::${host}`,
-      node: `${name}-node-${host}`,
-      egressKind: 'veth' as const,
-    }))
-    const uids = endpoints.map(({ attachmentUid }) => attachmentUid)
-    await recordEndpoints(store, { cluster: id, epoch: 0 }, uids, endpoints)
+    await recordMachines(store, { id, name }, project, hosts)
   }
 })
 afterAll(() => store.close())

@@ -16,11 +16,17 @@ export type Store = {
  */
 const PLANNING = '-c plan_cache_mode=force_generic_plan -c jit=off'
 /**
+ * How long (ms) a statement may take, and a transaction in all. The server ends what takes longer; the
+ * process waits a second more for it to say so, and then takes it for one that can't be heard.
+ */
+export const DEADLINE = 5_000
+const PATIENCE = DEADLINE + 1_000
+/**
  * A process that is paused in the middle of a transaction would keep its locks, and with them clusters
  * that nobody then could take over. So the server ends what idles for half as long (ms) as a transaction
  * may take in all: who waits for such a lock still has it in time.
  */
-const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=2500`
+const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=2500 -c statement_timeout=${DEADLINE}`
 
 /**
  * Opens the store; nothing is sent before the first query. By the pool, BIGINT (so also `count(*)`)
@@ -32,12 +38,15 @@ export function openStore(options: {
   connectionString: string
   maxConnections?: number
   onError?: (error: Error) => void
+  /** How long to wait (ms) for the answer to a statement. */
+  patience?: number
 }): Store {
   const pool = new pg.Pool({
     connectionString: options.connectionString,
     max: options.maxConnections ?? 10,
     connectionTimeoutMillis: 10_000,
     options: SETTINGS,
+    query_timeout: options.patience ?? PATIENCE,
     types: { getTypeParser },
   })
   // Without listeners a server that goes away ends the process: through the pool while a connection

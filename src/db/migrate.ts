@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm/schema_engine_bg'
 import pg from 'pg'
-import { openStore } from './client.ts'
 import { withSchemaEngine } from './schema-engine.ts'
 
 const prismaDirectory = fileURLToPath(new URL('../../prisma/', import.meta.url))
@@ -22,12 +21,7 @@ export class DatabaseUnreachable extends Error {
  * row in `_prisma_migrations`, and is reported with PostgreSQL's words.
  */
 export async function migrate(connectionString: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
-  try {
-    await client.connect()
-  } catch (cause) {
-    throw new DatabaseUnreachable(cause instanceof Error ? cause.message : String(cause), { cause })
-  }
+  const client = await connect(connectionString)
   try {
     await client.query(`SET lock_timeout = '120s'`)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
@@ -65,18 +59,29 @@ export async function differences(connectionString: string): Promise<string> {
  * events that the restored log has never had.
  */
 export async function renewLogEpoch(connectionString: string): Promise<void> {
-  const store = openStore({ connectionString, maxConnections: 1 })
+  const client = await connect(connectionString)
   try {
     // A dump that comes from another server may have events of transactions that were numbered further
     // than this one's are: they would follow all that is logged from now on. Of one age they keep their order.
-    await store.pool.query(`
+    await client.query(`
 UPDATE event SET xid = '0' WHERE EXISTS (SELECT FROM event WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()))`)
-    await store.pool.query('UPDATE store SET log_epoch = $1, removed_up_to = NULL', [
+    await client.query('UPDATE store SET log_epoch = $1, removed_up_to = NULL', [
       crypto.randomUUID(),
     ])
   } finally {
-    await store.close()
+    await client.end()
   }
+}
+
+/** Without the deadlines of the store's connections: a migration takes as long as it takes. */
+async function connect(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })
+  try {
+    await client.connect()
+  } catch (cause) {
+    throw new DatabaseUnreachable(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
+  return client
 }
 
 const noFilters = { externalTables: [], externalEnums: [] }

@@ -1,10 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Store } from './client.ts'
+import { DEADLINE, type Store } from './client.ts'
 import { sqlState } from './failure.ts'
-
-/** How long a transaction may take, and each of its statements. */
-const limitMilliseconds = 5_000
 
 const attempts = 6
 
@@ -21,10 +18,14 @@ export function rollback<T>(value: T): Rollback<T> {
   return new Rollback(value)
 }
 
-/** A transaction that wasn't over after `limitMilliseconds`; it is undone. */
+/** A transaction that wasn't over in time; it is undone. */
 export class TransactionTimeout extends Error {
   override readonly name = 'TransactionTimeout'
 }
+
+/** Whether something failed only because it took longer than a transaction or a statement may. */
+export const tookTooLong = (error: unknown): boolean =>
+  error instanceof TransactionTimeout || sqlState(error) === '57014'
 
 /**
  * Runs `work` between BEGIN and COMMIT on one connection and answers what it returns; ROLLBACK when
@@ -37,7 +38,7 @@ export async function transaction<T>(
   work: (client: pg.PoolClient) => Promise<T | Rollback<T>>,
   options: { random?: () => number; limitMilliseconds?: number } = {},
 ): Promise<T> {
-  const limit = options.limitMilliseconds ?? limitMilliseconds
+  const limit = options.limitMilliseconds ?? DEADLINE
   return retried(() => once(store.pool, work, limit), options.random)
 }
 

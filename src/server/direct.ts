@@ -10,7 +10,7 @@ import type { Context } from '../schema/context.ts'
 import type { Asked } from './asked.ts'
 import type { Charged } from './limits/toll.ts'
 import type { Operation } from './operation.ts'
-import { presented, toJson } from './present.ts'
+import { forHttp, presented, toJson } from './present.ts'
 
 type MediaType = 'application/json' | 'application/graphql-response+json'
 
@@ -53,6 +53,7 @@ export async function answerDirectly(
   response.writeHead(statusOf(shown, mediaType), {
     'content-type': `${mediaType}; charset=utf-8`,
     'content-length': Buffer.byteLength(text),
+    ...Object.assign({}, ...(errors ?? []).map((error) => forHttp(error).headers)),
   })
   response.end(text)
 }

@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { type ExecutionResult, GraphQLError, type GraphQLFormattedError } from 'graphql'
 import type { Logger } from 'pino'
+import { tookTooLong } from '../db/transaction.ts'
 import { CursorLost } from '../domain/events/cursor.ts'
 import { InvalidCursor } from '../domain/paging.ts'
-import { badUserInput, CODES } from '../schema/failures.ts'
+import { badUserInput, CODES, unavailable } from '../schema/failures.ts'
 
 const known = new Set<unknown>(CODES)
 
@@ -30,12 +31,13 @@ export function present(
   }
   const cause = original(error)
   if (cause instanceof InvalidCursor || cause instanceof CursorLost) {
-    const told = badUserInput('Nothing can be continued from this cursor here: begin without it.')
-    if (!(error instanceof GraphQLError)) return told
-    return withExtensions(
-      new GraphQLError(told.message, { nodes: error.nodes ?? null, path: error.path }),
-      told.extensions,
-    )
+    const words = 'Nothing can be continued from this cursor here: begin without it.'
+    return placed(badUserInput(words), error)
+  }
+  if (tookTooLong(cause)) {
+    logger.warn({ requestId, err: cause }, 'a request took too long')
+    const words = 'This took too long. Look whether it was done, and try again.'
+    return placed(unavailable(words), error)
   }
   logger.error({ requestId, err: original(error) }, 'a request failed')
   return new GraphQLError(`Something went wrong here; it was logged as ${requestId}.`, {
@@ -44,6 +46,15 @@ export function present(
       : {}),
     extensions: { code: 'INTERNAL_SERVER_ERROR', requestId },
   })
+}
+
+/** What is told, where in the answer the error stood. */
+function placed(told: GraphQLError, error: unknown): GraphQLError {
+  if (!(error instanceof GraphQLError)) return told
+  return withExtensions(
+    new GraphQLError(told.message, { nodes: error.nodes ?? null, path: error.path }),
+    told.extensions,
+  )
 }
 
 /** The error as it was thrown: the executor wraps it to tell where in the answer it belongs. */

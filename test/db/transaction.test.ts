@@ -135,6 +135,25 @@ describe('a transaction', () => {
   })
 })
 
+describe('a statement by itself', () => {
+  test('that hangs is ended by the server after 5 s, through the pool and through Prisma', async () => {
+    const hanging = [
+      store.pool.query('SELECT pg_sleep(60)'),
+      store.prisma.$executeRawUnsafe('SELECT pg_sleep(60)'),
+    ]
+    const states = hanging.map((each) => each.then(String, sqlState))
+    expect(await Promise.all(states)).toEqual(['57014', '57014'])
+  })
+
+  test('that nothing is heard of fails, and its connection is not used again', async () => {
+    const deaf = openStore({ connectionString: database.url, maxConnections: 1, patience: 200 })
+    await deaf.pool.query('SELECT 1')
+    await expect(deaf.pool.query('SELECT pg_sleep(60)')).rejects.toThrow()
+    expect((await deaf.pool.query('SELECT 7 AS n')).rows).toEqual([{ n: 7 }])
+    await deaf.close()
+  })
+})
+
 describe('a violated constraint', () => {
   const attempts = {
     shelf_pkey: 'INSERT INTO shelf (id) VALUES (1)',

@@ -1,5 +1,6 @@
 import type { Store } from '../db/client.ts'
 import type { AddressFamily, SessionAffinity } from '../rules/wanted.ts'
+import type { Querier } from './querier.ts'
 import type { RegionRecord } from './records.ts'
 
 type RegionRow = {
@@ -27,8 +28,11 @@ GROUP BY region.id ORDER BY region.code`,
 }
 
 /** All regions with what their clusters serve today, by code. */
-export async function readRegions(store: Store): Promise<RegionRecord[]> {
-  const { rows } = await store.pool.query<RegionRow>(READ)
+export async function readRegions(
+  store: Store,
+  client: Querier = store.pool,
+): Promise<RegionRecord[]> {
+  const { rows } = await client.query<RegionRow>(READ)
   return rows.map(toRegion)
 }
 
@@ -56,14 +60,18 @@ const remembered = new WeakMap<Store['pool'], Remembered>()
 
 /**
  * The region of an object that was read. Every object names one and they hardly ever change, so they
- * are remembered, and refreshed behind the answer: an open transaction never waits here for a second
- * connection but for a region that nobody has asked for yet.
+ * are remembered, and refreshed behind the answer. A transaction gives its own connection: waiting for a
+ * second one while others wait for its locks, each with a connection, it would wait for ever.
  */
-export async function regionOf(store: Store, id: string): Promise<RegionRecord> {
+export async function regionOf(
+  store: Store,
+  id: string,
+  client: Querier = store.pool,
+): Promise<RegionRecord> {
   const known = remembered.get(store.pool)
   const region = known?.regions.get(id)
   if (known === undefined || region === undefined) {
-    const found = (await refresh(store)).get(id)
+    const found = (await refresh(store, client)).get(id)
     if (found === undefined) throw new Error(`there is no region ${id}`)
     return found
   }
@@ -75,8 +83,11 @@ export async function regionOf(store: Store, id: string): Promise<RegionRecord> 
   return region
 }
 
-async function refresh(store: Store): Promise<Map<string, RegionRecord>> {
-  const list = await readRegions(store)
+async function refresh(
+  store: Store,
+  client: Querier = store.pool,
+): Promise<Map<string, RegionRecord>> {
+  const list = await readRegions(store, client)
   const regions = new Map(list.map((region) => [region.id, region]))
   remembered.set(store.pool, { at: performance.now(), regions })
   return regions

@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
+import { inTurn } from '../../db/turns.ts'
 import { appendEvent, type FieldChange } from '../events/append.ts'
 import type { EventReason } from '../events/reasons.ts'
 import { hint } from '../hints.ts'
@@ -73,9 +74,8 @@ export async function changeLoadBalancer(
     client: PoolClient,
   ) => Decision | Refusal | Promise<Decision | Refusal>,
 ): Promise<{ loadBalancer: LoadBalancerRecord } | Planned | Refusal> {
-  const outcome = await transaction<StoredLoadBalancer | Planned | Refusal>(
-    store,
-    async (client) => {
+  const outcome = await inTurn(store, scope.project, () =>
+    transaction<StoredLoadBalancer | Planned | Refusal>(store, async (client) => {
       const refused = await admit(client, scope, ask)
       if (refused) return rollback(refused)
       const read = await readForFold(client, ask.id)
@@ -91,7 +91,7 @@ export async function changeLoadBalancer(
       if (conflict) return rollback(conflict)
       if (ask.validateOnly) return rollback(await plan(client, scope, ask, current, decision))
       return make(client, scope, current, decision)
-    },
+    }),
   )
   if (outcome instanceof Refusal || 'plan' in outcome) return outcome
   hint(store)

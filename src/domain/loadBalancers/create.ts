@@ -1,6 +1,7 @@
 import type { Store } from '../../db/client.ts'
 import { sqlState, violatedConstraint } from '../../db/failure.ts'
 import { retried, rollback, transaction } from '../../db/transaction.ts'
+import { inTurn } from '../../db/turns.ts'
 import type { Protocol } from '../../rules/wanted.ts'
 import { defaultHealthCheck, healthCheckIssues, mergeHealthCheck } from '../healthCheck.ts'
 import { hint } from '../hints.ts'
@@ -74,8 +75,10 @@ export async function createLoadBalancer(
         ? given(scope, input, protocol, healthCheck)
         : { invalid: true as const, backends: [] }),
     }
-    if (input.validateOnly) return await plan(store, input, asked, settle)
-    answer = await ask(store, scope, asked)
+    if (input.validateOnly) {
+      return await inTurn(store, scope.project, () => plan(store, input, asked, settle))
+    }
+    answer = await inTurn(store, scope.project, () => ask(store, scope, asked))
   } catch (error) {
     if (sqlState(error) === 'LB001') return new PoolExhausted(input.region, 'IPV6')
     if (violatedConstraint(error) === 'load_balancer_live_name') return nameTaken(input)
@@ -180,7 +183,6 @@ const given = (
     actor: scope.actor,
     backends: wanted.backends.map((backend) => ({ id: newId(), ...backend })),
     idempotencyKey: input.idempotencyKey ?? null,
-    // Of what is meant: a default is the same whether it was written out or not.
     inputHash: input.idempotencyKey ? hashOf({ ...wanted, ...visible(scope, input) }) : null,
     eventMessage: `Load balancer "${input.name}" was created.`,
   }

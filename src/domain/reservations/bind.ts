@@ -40,7 +40,7 @@ export function bindIPv4Reservation(
   input: BindIPv4ReservationInput,
 ): Promise<Answer> {
   return changeBinding(store, scope, input, async (current, reservation, holder, client) => {
-    const region = await regionOf(store, current.regionId)
+    const region = await regionOf(store, current.regionId, client)
     if (reservation.region.id !== region.id) return regionMismatch(region.code, reservation)
     if (holder === current.id) return nothing
     const refused = await overQuota(client, current)

@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
+import { inTurn } from '../../db/turns.ts'
 import { appendEvent, type FieldChange, fieldChanges } from '../events/append.ts'
 import type { EventReason } from '../events/reasons.ts'
 import { hint } from '../hints.ts'
@@ -39,22 +40,24 @@ export async function updateIPv4Reservation(
 ): Promise<Changed | Planned | Refusal> {
   const issues = [...invalidValues(input), ...textIssues(input), ...setAndReset(input, FIELD_OF)]
   try {
-    const outcome = await transaction<Changed | Planned | Refusal>(store, async (client) => {
-      const current = await admitReservation(store, client, scope, input.id, 'id', issues)
-      if (current instanceof Refusal) return rollback(current)
-      const conflict = generationConflict(current, input.expectedGeneration)
-      if (conflict) return rollback(conflict)
-      const before = fieldsOf(current)
-      const after = merged(before, input)
-      const changes = fieldChanges(before, after)
-      const make = async () => {
-        if (changes.length > 0) await write(client, scope, current, after, changes)
-        return changes
-      }
-      if (input.validateOnly) return rollback(await rehearseReservation(client, current.id, make))
-      await make()
-      return { reservation: await again(store, client, current) }
-    })
+    const outcome = await inTurn(store, scope.project, () =>
+      transaction<Changed | Planned | Refusal>(store, async (client) => {
+        const current = await admitReservation(store, client, scope, input.id, 'id', issues)
+        if (current instanceof Refusal) return rollback(current)
+        const conflict = generationConflict(current, input.expectedGeneration)
+        if (conflict) return rollback(conflict)
+        const before = fieldsOf(current)
+        const after = merged(before, input)
+        const changes = fieldChanges(before, after)
+        const make = async () => {
+          if (changes.length > 0) await write(client, scope, current, after, changes)
+          return changes
+        }
+        if (input.validateOnly) return rollback(await rehearseReservation(client, current.id, make))
+        await make()
+        return { reservation: await again(store, client, current) }
+      }),
+    )
     if ('plan' in outcome) return outcome
     hint(store)
     return outcome
@@ -113,22 +116,24 @@ export async function deleteIPv4Reservation(
   scope: Scope,
   input: DeleteIPv4ReservationInput,
 ): Promise<Changed | Planned | Refusal> {
-  const outcome = await transaction<Changed | Planned | Refusal>(store, async (client) => {
-    const current = await admitReservation(store, client, scope, input.id, 'id', [])
-    if (current instanceof Refusal) return rollback(current)
-    const conflict = generationConflict(current, input.expectedGeneration)
-    if (conflict) return rollback(conflict)
-    const holder = current.bindings.find(({ state }) => state !== 'UNBINDING')
-    if (holder !== undefined) return rollback(inUse(current, holder.loadBalancer, 'id'))
-    if (current.deletionProtection) return rollback(new DeletionProtected())
-    const make = async () => {
-      await remove(client, scope, current)
-      return []
-    }
-    if (input.validateOnly) return rollback(await rehearseReservation(client, current.id, make))
-    await make()
-    return { reservation: current }
-  })
+  const outcome = await inTurn(store, scope.project, () =>
+    transaction<Changed | Planned | Refusal>(store, async (client) => {
+      const current = await admitReservation(store, client, scope, input.id, 'id', [])
+      if (current instanceof Refusal) return rollback(current)
+      const conflict = generationConflict(current, input.expectedGeneration)
+      if (conflict) return rollback(conflict)
+      const holder = current.bindings.find(({ state }) => state !== 'UNBINDING')
+      if (holder !== undefined) return rollback(inUse(current, holder.loadBalancer, 'id'))
+      if (current.deletionProtection) return rollback(new DeletionProtected())
+      const make = async () => {
+        await remove(client, scope, current)
+        return []
+      }
+      if (input.validateOnly) return rollback(await rehearseReservation(client, current.id, make))
+      await make()
+      return { reservation: current }
+    }),
+  )
   if ('plan' in outcome) return outcome
   hint(store)
   return outcome

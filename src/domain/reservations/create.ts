@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import type { Store } from '../../db/client.ts'
 import { violatedConstraint } from '../../db/failure.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
+import { inTurn } from '../../db/turns.ts'
 import { appendEvent } from '../events/append.ts'
 import { hint } from '../hints.ts'
 import { findKey, hashOf, keepKey } from '../idempotency.ts'
@@ -40,18 +41,20 @@ export async function createIPv4Reservation(
   ]
   const id = newId()
   try {
-    const outcome = await transaction<string | Planned | Refusal>(store, async (client) => {
-      const admitted = await admit(client, scope, input, issues)
-      if (admitted instanceof Refusal) return rollback(admitted)
-      const make = async () => {
-        if ('existing' in admitted) return []
-        return (await write(client, scope, input, id, admitted.regionId)) ?? []
-      }
-      if (input.validateOnly) return rollback(await rehearseReservation(client, id, make))
-      if ('existing' in admitted) return admitted.existing
-      const refused = await write(client, scope, input, id, admitted.regionId)
-      return refused ? rollback(refused) : id
-    })
+    const outcome = await inTurn(store, scope.project, () =>
+      transaction<string | Planned | Refusal>(store, async (client) => {
+        const admitted = await admit(client, scope, input, issues)
+        if (admitted instanceof Refusal) return rollback(admitted)
+        const make = async () => {
+          if ('existing' in admitted) return []
+          return (await write(client, scope, input, id, admitted.regionId)) ?? []
+        }
+        if (input.validateOnly) return rollback(await rehearseReservation(client, id, make))
+        if ('existing' in admitted) return admitted.existing
+        const refused = await write(client, scope, input, id, admitted.regionId)
+        return refused ? rollback(refused) : id
+      }),
+    )
     if (typeof outcome !== 'string') return outcome
     hint(store)
     const found = await readReservations(store, { project: scope.project, ids: [outcome] })

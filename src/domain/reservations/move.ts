@@ -73,7 +73,7 @@ async function decide(
   // Twins queue on the load balancers, which are locked.
   const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
   if (used?.inputHash === inputHash) return { ...nothing, repeated: true }
-  const region = await regionOf(store, to.regionId)
+  const region = await regionOf(store, to.regionId, client)
   if (reservation.region.id !== region.id) return regionMismatch(region.code, reservation)
   const { rows } = await client.query<{ holder: string | null }>(
     'SELECT load_balancer_id AS holder FROM ipv4_reservation WHERE id = $1',

@@ -38,7 +38,7 @@ export async function readReservations(
   const { rows } = await client.query<Stored>({ ...READ, values: [ids, project] })
   const records = new Map<string, ReservationRecord>()
   for (const { regionId, ...shown } of rows) {
-    records.set(shown.id, { ...shown, region: await regionOf(store, regionId) })
+    records.set(shown.id, { ...shown, region: await regionOf(store, regionId, client) })
   }
   return records
 }

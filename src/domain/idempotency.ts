@@ -1,25 +1,23 @@
 import { createHash } from 'node:crypto'
 import type { Querier } from './querier.ts'
 
-const UNCOUNTED = new Set(['idempotencyKey', 'validateOnly'])
-
 /**
- * One text for one input, whatever the order in which its fields came; absent and null are the same,
- * and neither the key itself nor whether only the plan is asked for counts.
+ * One text for what is meant, whatever the order in which its fields came; absent and null are the same.
+ * Callers give defaults as what they stand for: inputs that mean the same have one hash.
  */
-export function hashOf(input: object): string {
+export function hashOf(meant: object): string {
   const sorted = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(sorted)
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(
       Object.entries(value)
-        .filter(([key, item]) => !UNCOUNTED.has(key) && item !== null && item !== undefined)
+        .filter(([, item]) => item !== null && item !== undefined)
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([key, item]) => [key, sorted(item)]),
     )
   }
   return createHash('sha256')
-    .update(JSON.stringify(sorted(input)))
+    .update(JSON.stringify(sorted(meant)))
     .digest('hex')
 }
 

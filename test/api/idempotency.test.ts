@@ -41,8 +41,8 @@ type Scene = {
   input: Record<string, unknown>
   /** The same with something else meant. */
   other: Record<string, unknown>
-  /** A field that the input doesn't set. */
-  unset: string
+  /** What may be written besides, or otherwise, and means the same. */
+  same: Record<string, unknown>[]
 }
 
 const reserve = async (name = next()): Promise<Reservation> => {
@@ -51,13 +51,23 @@ const reserve = async (name = next()): Promise<Reservation> => {
     .reservation
 }
 
+const LABELS = [
+  { key: 'tier', value: 'front' },
+  { key: 'env', value: 'test' },
+]
+
 /** What a key may be given to. */
 const KEYED: Record<string, () => Promise<Scene>> = {
   createLoadBalancer: async () => {
-    const input = inputOf(installation, { name: next() })
+    const input = inputOf(installation, { name: next(), labels: LABELS })
     return {
       operation: CREATE,
-      unset: 'displayName',
+      same: [
+        { displayName: null, description: null, backends: null, ipv4Reservations: null },
+        { backends: [], ipv4Reservations: [], sessionAffinity: 'NONE', deletionProtection: false },
+        { sessionAffinity: null, healthCheck: null, labels: LABELS.toReversed() },
+        { healthCheck: { enabled: true, rise: null, probe: { tcp: {} } } },
+      ],
       input,
       other: { ...input, protocol: { tcp: { port: 81 } } },
     }
@@ -66,7 +76,10 @@ const KEYED: Record<string, () => Promise<Scene>> = {
     const input = { name: next(), region: 'us-east-1' }
     return {
       operation: RESERVE,
-      unset: 'labels',
+      same: [
+        { labels: null, displayName: null, description: null },
+        { labels: [], deletionProtection: false },
+      ],
       input,
       other: { ...input, description: 'another' },
     }
@@ -86,7 +99,7 @@ async function toMove(): Promise<Scene> {
   const input = { reservation: first.id, from: from.id, to: to.id }
   return {
     operation: MOVE,
-    unset: 'expectedGeneration',
+    same: [{ expectedGeneration: null }, { validateOnly: false }],
     input,
     other: { ...input, reservation: second.id },
   }
@@ -103,14 +116,16 @@ const events = () => installation.store.prisma.event.count()
 
 describe.each(Object.entries(KEYED))('a key given to %s', (mutation, sceneOf) => {
   test('makes one change however often it is sent, and answers the object as it is now', async () => {
-    const { operation, input, unset } = await sceneOf()
+    const { operation, input, same } = await sceneOf()
     const keyed = { ...input, idempotencyKey: next() }
     const first = madeBy(await ask(operation, keyed))
     const before = await events()
     const again = madeBy(await ask(operation, keyed))
     expect(again).toMatchObject({ id: first.id, generation: first.generation })
-    // null is what clients send for what they don't set.
-    expect(madeBy(await ask(operation, { ...keyed, [unset]: null })).id).toBe(first.id)
+    // null is what clients send for what they don't set, others write every default out.
+    for (const more of same) {
+      expect(madeBy(await ask(operation, { ...keyed, ...more })).id).toBe(first.id)
+    }
     expect(await events()).toBe(before)
   })
 

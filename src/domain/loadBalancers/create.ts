@@ -8,6 +8,7 @@ import { hint } from '../hints.ts'
 import { hashOf } from '../idempotency.ts'
 import { isId, newId } from '../ids.ts'
 import { askable, invalidValues, isValid, type Valid, type ValidationIssue } from '../input.ts'
+import { byKey } from '../labels.ts'
 import { carryTrace } from '../placements/trace.ts'
 import type { Planned } from '../plans/plan.ts'
 import { rehearse } from '../plans/rehearse.ts'
@@ -183,9 +184,15 @@ const given = (
     actor: scope.actor,
     backends: wanted.backends.map((backend) => ({ id: newId(), ...backend })),
     idempotencyKey: input.idempotencyKey ?? null,
-    inputHash: input.idempotencyKey ? hashOf({ ...wanted, ...visible(scope, input) }) : null,
+    inputHash: input.idempotencyKey ? hashOf(meant(scope, input, wanted)) : null,
     eventMessage: `Load balancer "${input.name}" was created.`,
   }
+}
+
+const meant = (scope: Scope, input: ValidInput, wanted: ReturnType<typeof wantedOf>) => {
+  const named = visible(scope, input)
+  const labels = byKey(wanted.labels)
+  return { ...wanted, ...named, labels, reservations: named.reservations.toSorted() }
 }
 
 const wantedOf = (

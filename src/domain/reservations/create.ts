@@ -8,6 +8,7 @@ import { hint } from '../hints.ts'
 import { findKey, hashOf, keepKey } from '../idempotency.ts'
 import { newId } from '../ids.ts'
 import { askable, invalidValues, type ValidationIssue } from '../input.ts'
+import { byKey } from '../labels.ts'
 import { quotaExceeded } from '../loadBalancers/createRefusals.ts'
 import type { Planned } from '../plans/plan.ts'
 import type { ReservationRecord } from '../records.ts'
@@ -88,7 +89,7 @@ async function admit(
   if (issues.length > 0) return new ValidationFailed(issues)
   const key = input.idempotencyKey ?? null
   const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
-  if (used?.inputHash === hashOf(input)) return { existing: used.objectId }
+  if (used?.inputHash === hashOf(meant(input))) return { existing: used.objectId }
   const quota = await client.query<{ used: number; limit: number | null }>(
     `SELECT count(*)::integer AS used, quota_limit($1, $3, $2, 10) AS limit
      FROM ipv4_reservation WHERE project = $1 AND region_id = $2`,
@@ -105,6 +106,16 @@ async function admit(
   )
   return taken.rows.length > 0 ? reservationNameTaken(String(input.name)) : { regionId }
 }
+
+/** The input with its defaults, but for the key itself. */
+const meant = (input: CreateIPv4ReservationInput) => ({
+  name: input.name,
+  region: input.region,
+  displayName: input.displayName ?? null,
+  description: input.description ?? null,
+  labels: byKey(input.labels ?? []),
+  deletionProtection: input.deletionProtection ?? false,
+})
 
 /** Takes an address and writes the reservation; refuses where there is none. */
 async function write(
@@ -139,7 +150,7 @@ async function write(
   const key = input.idempotencyKey ?? null
   if (key !== null) {
     const row = { project: scope.project, mutation: MUTATION, key }
-    await keepKey(client, { ...row, inputHash: hashOf(input), objectId: id })
+    await keepKey(client, { ...row, inputHash: hashOf(meant(input)), objectId: id })
   }
   await appendEvent(client, {
     project: scope.project,

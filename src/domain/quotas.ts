@@ -9,11 +9,11 @@ export type QuotaRecord = {
   limit: number | null
 }
 
-/** What operators can set; `standard` applies where they set nothing. */
+/** What operators can set; the store's function `standard_quota` has what applies where they set nothing. */
 export const QUOTAS = [
-  { resource: 'networking.datumapis.com/loadbalancers', standard: 50 },
-  { resource: 'networking.datumapis.com/ipv4reservations', standard: 10 },
-  { resource: 'networking.datumapis.com/rulespervpc', standard: 64 },
+  'networking.datumapis.com/loadbalancers',
+  'networking.datumapis.com/ipv4reservations',
+  'networking.datumapis.com/rulespervpc',
 ] as const
 
 /** What is the same for everybody: the data plane takes no more in one rule. */
@@ -22,16 +22,16 @@ export const FIXED = { resource: 'networking.datumapis.com/backends', limit: 64 
 const READ = `
 SELECT region.code AS region, quota.resource, quota.used::integer AS used, quota."limit"
 FROM region CROSS JOIN LATERAL (VALUES
-  (1, '${QUOTAS[0].resource}',
+  (1, '${QUOTAS[0]}',
     (SELECT count(*) FROM load_balancer lb
      WHERE lb.project = $1 AND lb.region_id = region.id AND lb.deleting_since IS NULL),
-    quota_limit($1, '${QUOTAS[0].resource}', region.id, ${QUOTAS[0].standard})),
-  (2, '${QUOTAS[1].resource}',
+    quota_limit($1, '${QUOTAS[0]}', region.id)),
+  (2, '${QUOTAS[1]}',
     (SELECT count(*) FROM ipv4_reservation held WHERE held.project = $1 AND held.region_id = region.id),
-    quota_limit($1, '${QUOTAS[1].resource}', region.id, ${QUOTAS[1].standard})),
-  (3, '${QUOTAS[2].resource}',
+    quota_limit($1, '${QUOTAS[1]}', region.id)),
+  (3, '${QUOTAS[2]}',
     (SELECT coalesce(max(served_vips(vpc.id, region.id)), 0) FROM vpc WHERE vpc.project = $1),
-    quota_limit($1, '${QUOTAS[2].resource}', region.id, ${QUOTAS[2].standard})),
+    quota_limit($1, '${QUOTAS[2]}', region.id)),
   (4, '${FIXED.resource}',
     (SELECT coalesce(max(fullest.count), 0) FROM (
       SELECT count(*) FROM load_balancer lb JOIN backend ON backend.load_balancer_id = lb.id

@@ -30,25 +30,20 @@ describe('at a quota of 1', () => {
     }
   })
 
-  test('a load balancer can be made and deleted a hundred times, whatever clusters are still to do', {
-    timeout: 60_000,
-  }, async () => {
+  test('a load balancer with a backend can be made and deleted a hundred times, whatever clusters are still to do', async () => {
     const [address] = installation.addresses('us-east-1-a')
     const ids = new Set<string>()
     for (let time = 0; time < TIMES; time += 1) {
-      const served = time % 10 === 0
-      const backends = served ? [{ address }] : []
       const protocol = { tcp: { port: 1_000 + time } }
-      const input = inputOf(installation, { name: 'only', protocol, backends })
+      const input = inputOf(installation, { name: 'only', protocol, backends: [{ address }] })
       const { loadBalancer } = await accepted(installation.api, CREATE, input)
       ids.add(loadBalancer.id)
-      // Its rule stays for a while after its quota is free.
-      if (served) {
-        await installation.api.settled(loadBalancer.id)
-        expect(
-          await installation.api.get<Refusal>(CREATE, { input: { ...input, name: 'two' } }),
-        ).toMatchObject({ __typename: 'QuotaExceeded' })
-      }
+      expect(
+        await installation.api.get<Refusal>(CREATE, { input: { ...input, name: 'two' } }),
+      ).toMatchObject({ __typename: 'QuotaExceeded' })
+      // Of these the rule is there, and stays for a while after the quota is free; the others go while
+      // the cluster is at work for them.
+      if (time % 5 === 0) await installation.api.settled(loadBalancer.id)
       await accepted(installation.api, DELETE, { id: loadBalancer.id })
     }
     expect(ids.size).toBe(TIMES)

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
 import { recordVpcs } from '../../src/domain/inventory.ts'
+import { addBackends } from '../../src/domain/loadBalancers/backends.ts'
 import { createLoadBalancer } from '../../src/domain/loadBalancers/create.ts'
 import { readLoadBalancers } from '../../src/domain/loadBalancers/read.ts'
 import { registerCluster } from '../../src/domain/operators/clusters.ts'
@@ -9,6 +10,7 @@ import { createAddressPool } from '../../src/domain/operators/pools.ts'
 import { setProjectRelease, setQuota } from '../../src/domain/operators/projects.ts'
 import { createRegion } from '../../src/domain/operators/regions.ts'
 import type { Label } from '../../src/domain/records.ts'
+import { Refusal } from '../../src/domain/refusals.ts'
 import { createIPv4Reservation } from '../../src/domain/reservations/create.ts'
 import { useDatabase } from '../support/database.ts'
 import { recordMachines } from './machines.ts'
@@ -104,6 +106,37 @@ it('whatever is created, the answer is what a read then gives', async () => {
   )
 })
 
+it('an address lives where a cluster knows it that is not forgotten', async () => {
+  const elsewhere = 'us-west-1'
+  await createRegion(store, { code: elsewhere, displayName: 'US West', cityCode: 'SEA' })
+  for (const [name, place, host] of [
+    ['four', region, 6],
+    ['west', elsewhere, 6],
+  ] as const) {
+    await registerCluster(store, { name, region: place, context: name })
+    const { id } = await store.prisma.cluster.findFirstOrThrow({ where: { name } })
+    await recordMachines(store, { id, name }, project, [host])
+  }
+  const backends = [{ address: 'fd00::6' }]
+  const made = async (input: object) => {
+    number += 1
+    const asked = { vpc, region, protocol: { tcp: { port: 80 } }, name: `lb-${number}`, ...input }
+    return createLoadBalancer(store, scope, asked)
+  }
+  const empty = await made({})
+  if (!('loadBalancer' in empty)) throw new Error(JSON.stringify(empty))
+  const answers = async (forgotten: string[]) => {
+    await standAt(forgotten.map((name) => ({ name, mode: 'ACTIVE', forgotten: true })))
+    const added = { loadBalancer: empty.loadBalancer.id, backends, validateOnly: true }
+    return [await made({ backends }), await addBackends(store, scope, added)].map((answer) =>
+      answer instanceof Refusal ? answer.code : 'accepted',
+    )
+  }
+  expect(await answers([])).toEqual(['accepted', 'accepted'])
+  expect(await answers(['four'])).toEqual(['BACKENDS_OUTSIDE_REGION', 'BACKENDS_OUTSIDE_REGION'])
+  expect(await answers(['four', 'west'])).toEqual(['accepted', 'accepted'])
+})
+
 async function standAt(states: { name: string; mode: string; [what: string]: unknown }[]) {
   await store.pool.query(
     `UPDATE cluster SET mode = 'ACTIVE', cordoned_since = NULL, forgotten_at = NULL, has_prober = false, unreachable_since = NULL`,
@@ -114,7 +147,7 @@ async function standAt(states: { name: string; mode: string; [what: string]: unk
          forgotten_at = CASE WHEN $3 THEN now() END, has_prober = $4,
          unreachable_since = CASE WHEN $5 THEN now() END
        WHERE name = $1`,
-      [name, mode, forgotten, hasProber, unreachable],
+      [name, mode, forgotten, hasProber ?? false, unreachable],
     )
   }
 }

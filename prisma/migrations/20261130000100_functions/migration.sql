@@ -377,8 +377,17 @@ CREATE FUNCTION first_health(region uuid, checked boolean, admin_state text,
 LANGUAGE sql STABLE AS $$
   SELECT first_health_state(why.reason), why.reason, first_health_message(why.reason)
   FROM (SELECT first_health_reason($2, $3, EXISTS (
-    SELECT FROM cluster WHERE cluster.region_id = $1 AND cluster.has_prober)) AS reason) why
+    SELECT FROM cluster WHERE cluster.region_id = $1 AND cluster.has_prober
+      AND cluster.forgotten_at IS NULL)) AS reason) why
 $$;
+
+-- What a project may have in a region where operators set nothing.
+CREATE FUNCTION standard_quota(of_resource text) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE of_resource
+  WHEN 'networking.datumapis.com/loadbalancers' THEN 50
+  WHEN 'networking.datumapis.com/ipv4reservations' THEN 10
+  WHEN 'networking.datumapis.com/rulespervpc' THEN 64 END;
 
 -- Creates a load balancer: every check that needs the store in the fixed order (released, visible,
 -- valid, quota, conflict), then addresses, rows, placements and the event. Answers
@@ -422,8 +431,10 @@ BEGIN
     END IF;
   END IF;
   SELECT vpc.owned, vpc.name AS vpc_name, region.id AS region,
-    CASE WHEN lbs.project IS NULL THEN 50 ELSE lbs."limit" END AS most_load_balancers,
-    CASE WHEN rules.project IS NULL THEN 64 ELSE rules."limit" END AS most_rules,
+    CASE WHEN lbs.project IS NULL THEN standard_quota('networking.datumapis.com/loadbalancers')
+      ELSE lbs."limit" END AS most_load_balancers,
+    CASE WHEN rules.project IS NULL THEN standard_quota('networking.datumapis.com/rulespervpc')
+      ELSE rules."limit" END AS most_rules,
     first_health_reason((input #>> '{healthCheck,enabled}')::boolean, 'ENABLED', prober.there) AS reason,
     first_health_reason((input #>> '{healthCheck,enabled}')::boolean, 'DISABLED', prober.there) AS reason_disabled,
     EXISTS (SELECT FROM load_balancer WHERE project = the_project AND region_id = region.id
@@ -437,17 +448,18 @@ BEGIN
   LEFT JOIN quota rules ON rules.project = the_project AND rules.region_id = region.id
     AND rules.resource = 'networking.datumapis.com/rulespervpc'
   CROSS JOIN LATERAL (SELECT EXISTS (
-    SELECT FROM cluster WHERE cluster.region_id = region.id AND cluster.has_prober) AS there) prober
+    SELECT FROM cluster WHERE cluster.region_id = region.id AND cluster.has_prober
+      AND cluster.forgotten_at IS NULL) AS there) prober
   CROSS JOIN LATERAL (
     SELECT array_agg(endpoint.address) FILTER (WHERE cluster.region_id <> region.id) AS elsewhere,
       array_agg(endpoint.address) FILTER (WHERE cluster.region_id = region.id) AS inside,
       array_agg(DISTINCT cluster.id) FILTER (WHERE cluster.region_id = region.id AND cluster.mode = 'ACTIVE'
-        AND cluster.forgotten_at IS NULL AND endpoint.address = ANY (enabled)) AS clusters,
+        AND endpoint.address = ANY (enabled)) AS clusters,
       json_agg(json_build_array(host(endpoint.address), cluster.name, cluster.mode,
         rfc3339(cluster.unreachable_since),
         CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END) ORDER BY cluster.name)
-        FILTER (WHERE cluster.region_id = region.id AND cluster.forgotten_at IS NULL) AS seen
-    FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
+        FILTER (WHERE cluster.region_id = region.id) AS seen
+    FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.forgotten_at IS NULL
     WHERE endpoint.vpc_id = the_vpc AND endpoint.address = ANY (addresses)) lives
   WHERE vpc.id = the_vpc AND vpc.project = the_project FOR SHARE OF vpc;
   IF NOT FOUND THEN
@@ -598,7 +610,8 @@ LANGUAGE sql STABLE AS $$
       SELECT json_build_object('enabled', count(*), 'notUnhealthy', count(*) FILTER (WHERE backend.health_state <> 'UNHEALTHY'))
       FROM backend WHERE backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
         AND EXISTS (SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
-          WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address AND cluster.region_id = lb.region_id)),
+          WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
+            AND cluster.region_id = lb.region_id AND cluster.forgotten_at IS NULL)),
     'minimumHealthyPercent', (lb.health_check ->> 'minimumHealthyPercent')::integer,
     'backends', coalesce((
       SELECT json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
@@ -667,9 +680,9 @@ BEGIN
 END $$;
 
 -- A quota's limit; NULL: unlimited.
-CREATE FUNCTION quota_limit(for_project text, of_resource text, region uuid, standard integer) RETURNS integer
+CREATE FUNCTION quota_limit(for_project text, of_resource text, region uuid) RETURNS integer
 LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN count(*) = 0 THEN $4 ELSE max("limit") END
+  SELECT CASE WHEN count(*) = 0 THEN standard_quota($2) ELSE max("limit") END
   FROM quota WHERE project = $1 AND resource = $2 AND region_id = $3
 $$;
 

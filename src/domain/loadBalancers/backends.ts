@@ -228,9 +228,9 @@ async function refuseAdded(
   const { rows } = await client.query<{ owned: boolean; outside: string[] }>(
     `SELECT vpc.owned AND vpc.project = $4 AS owned, ARRAY(
        SELECT host(wanted.address) FROM unnest($2::inet[]) WITH ORDINALITY AS wanted (address, place)
-       WHERE EXISTS (SELECT FROM endpoint WHERE endpoint.vpc_id = vpc.id AND endpoint.address = wanted.address)
-         AND NOT EXISTS (SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
-           WHERE endpoint.vpc_id = vpc.id AND endpoint.address = wanted.address AND cluster.region_id = $3)
+       JOIN endpoint ON endpoint.vpc_id = vpc.id AND endpoint.address = wanted.address
+       JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.forgotten_at IS NULL
+       GROUP BY wanted.address, wanted.place HAVING bool_and(cluster.region_id <> $3)
        ORDER BY wanted.place) AS outside
      FROM vpc WHERE vpc.id = $1 FOR SHARE`,
     [current.vpc.id, added.map(({ address }) => address), current.regionId, current.project],
@@ -239,7 +239,7 @@ async function refuseAdded(
   if (row === undefined) throw new Error(`load balancer ${current.id} has no VPC`)
   if (!row.owned) return vpcNotOwned(['loadBalancer'])
   if (row.outside.length === 0) return undefined
-  const { code } = await regionOf(store, current.regionId)
+  const { code } = await regionOf(store, current.regionId, client)
   return new BackendsOutsideRegion(row.outside, code)
 }
 

@@ -100,7 +100,7 @@ export async function setQuota(
 }
 
 function quotaIssues(input: Parameters<typeof setQuota>[1]): ValidationIssue[] {
-  const names = [...QUOTAS.map(({ resource }) => resource), FIXED.resource]
+  const names = [...QUOTAS, FIXED.resource]
   const issue = (code: string, field: string, message: string): ValidationIssue => ({
     code,
     message,

@@ -126,7 +126,7 @@ export async function overQuota(
   if (bound >= MOST_RESERVATIONS) return tooManyReservations(bound + 1)
   if (current.vpc.id === fromVpc) return undefined
   const { rows } = await client.query<{ used: number; limit: number | null }>(
-    'SELECT served_vips($1, $2) AS used, quota_limit($3, $4, $2, 64) AS limit',
+    'SELECT served_vips($1, $2) AS used, quota_limit($3, $4, $2) AS limit',
     [current.vpc.id, current.regionId, current.project, RULES],
   )
   const { used = 0, limit = null } = rows[0] ?? {}

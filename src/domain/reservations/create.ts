@@ -91,7 +91,7 @@ async function admit(
   const used = key === null ? undefined : await findKey(client, scope.project, MUTATION, key)
   if (used?.inputHash === hashOf(meant(input))) return { existing: used.objectId }
   const quota = await client.query<{ used: number; limit: number | null }>(
-    `SELECT count(*)::integer AS used, quota_limit($1, $3, $2, 10) AS limit
+    `SELECT count(*)::integer AS used, quota_limit($1, $3, $2) AS limit
      FROM ipv4_reservation WHERE project = $1 AND region_id = $2`,
     [scope.project, regionId, RESOURCE],
   )

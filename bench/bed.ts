@@ -43,6 +43,9 @@ export type Bed = {
   close(): Promise<void>
 }
 
+/** How long (ms) a statement may take that puts in a hundred thousand rows. */
+const SEEDING = 600_000
+
 export async function startBed(): Promise<Bed> {
   const directory = await mkdtemp(join(tmpdir(), 'bench-'))
   const postgres = await startPostgres({
@@ -55,9 +58,13 @@ export async function startBed(): Promise<Bed> {
   const database = async (name: string) => {
     const url = await postgres.ensureDatabase(name)
     await migrate(url)
-    const store = openStore({ connectionString: url, maxConnections: 4 })
+    const store = openStore({ connectionString: url, maxConnections: 4, deadline: SEEDING })
     // Prepared statements are planned once, as the product's are.
-    const { pool } = openStore({ connectionString: url, maxConnections: CLIENTS })
+    const { pool } = openStore({
+      connectionString: url,
+      maxConnections: CLIENTS,
+      deadline: SEEDING,
+    })
     closers.push(
       () => pool.end(),
       () => store.close(),

@@ -15,18 +15,16 @@ export type Store = {
  * assumes: half of a create's and most of a read's time (measured). None is large enough for JIT.
  */
 const PLANNING = '-c plan_cache_mode=force_generic_plan -c jit=off'
-/**
- * How long (ms) a statement may take, and a transaction in all. The server ends what takes longer; the
- * process waits a second more for it to say so, and then takes it for one that can't be heard.
- */
+/** How long (ms) a statement may take, and a transaction in all: the server ends what takes longer. */
 export const DEADLINE = 5_000
-const PATIENCE = DEADLINE + 1_000
+/** So much later (ms) nothing is awaited any more from a server that didn't say so. */
+const GRACE = 1_000
 /**
  * A process that is paused in the middle of a transaction would keep its locks, and with them clusters
  * that nobody then could take over. So the server ends what idles for half as long (ms) as a transaction
  * may take in all: who waits for such a lock still has it in time.
  */
-const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=2500 -c statement_timeout=${DEADLINE}`
+const SETTINGS = `${PLANNING} -c idle_in_transaction_session_timeout=2500`
 
 /**
  * Opens the store; nothing is sent before the first query. By the pool, BIGINT (so also `count(*)`)
@@ -38,15 +36,16 @@ export function openStore(options: {
   connectionString: string
   maxConnections?: number
   onError?: (error: Error) => void
-  /** How long to wait (ms) for the answer to a statement. */
-  patience?: number
+  /** Another one than `DEADLINE`, for statements outside of transactions. */
+  deadline?: number
 }): Store {
+  const { deadline = DEADLINE } = options
   const pool = new pg.Pool({
     connectionString: options.connectionString,
     max: options.maxConnections ?? 10,
     connectionTimeoutMillis: 10_000,
-    options: SETTINGS,
-    query_timeout: options.patience ?? PATIENCE,
+    options: `${SETTINGS} -c statement_timeout=${deadline}`,
+    query_timeout: deadline + GRACE,
     types: { getTypeParser },
   })
   // Without listeners a server that goes away ends the process: through the pool while a connection

@@ -197,6 +197,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   test('backends are told one by one: that come, that change, that go', async () => {
     type Told = {
       type: string
+      cursor: string
       backend: { address: string; adminState: string } | null
       counts: { total: number; disabled: number } | null
     }
@@ -204,15 +205,19 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       protocol: { udp: { port: transport === 'sse' ? 53 : 54 } },
       backends: [{ address: 'fd00:1::1' }, { address: 'fd00:1::2' }],
     })
-    const stream = subscribe<Told>(
-      service,
-      transport,
-      `subscription ($id: ID!) { backendHealth(loadBalancer: $id) {
-         type backend { address adminState } counts { total disabled } } }`,
-      { id: made.id },
-    )
+    const follow = (after?: string) =>
+      subscribe<Told>(
+        service,
+        transport,
+        `subscription ($id: ID!, $after: LogCursor) { backendHealth(loadBalancer: $id, after: $after) {
+           type cursor backend { address adminState } counts { total disabled } } }`,
+        { id: made.id, after },
+      )
+    let stream = follow()
+    let position = ''
     const told = async () => {
-      const { type, backend, counts } = (await stream.next()) ?? {}
+      const { type, cursor = '', backend, counts } = (await stream.next()) ?? {}
+      position = cursor
       return [type, backend?.address, backend?.adminState, counts?.total, counts?.disabled]
     }
     const none = [undefined, undefined, undefined, undefined]
@@ -232,6 +237,20 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(await told()).toEqual(['ADDED', 'fd00:1::3', 'ENABLED', 3, 1])
     await mutate('removeBackends', 'addresses: ["fd00:1::1"]')
     expect(await told()).toEqual(['DELETED', 'fd00:1::1', 'ENABLED', 2, 1])
+
+    // What went while the client was away can't be told one by one: it is to forget what it has.
+    await stream.end()
+    await mutate('removeBackends', 'addresses: ["fd00:1::2"]')
+    stream = follow(position)
+    expect(await told()).toEqual(['RESYNC', ...none])
+    expect(await told()).toEqual(['ADDED', 'fd00:1::3', 'ENABLED', 1, 0])
+    expect(await told()).toEqual(['SYNCED', ...none])
+    await stream.end()
+    stream = follow(position)
+    expect(await told()).toEqual(['SYNCED', ...none])
+    await mutate('removeBackends', 'addresses: ["fd00:1::3"]')
+    expect(await told()).toEqual(['RESYNC', ...none])
+    expect(await told()).toEqual(['SYNCED', ...none])
     await stream.end()
   })
 

@@ -18,8 +18,18 @@ export function watchBackends(
     signal.addEventListener('abort', () => void changes.return(undefined), { once: true })
     let before: LoadBalancerRecord | null = null
     let cursor = after ?? ''
+    // Which backends went since the client was here isn't known: by the first change it begins anew.
+    let behind = after !== null
+    let synced = false
     for await (const event of changes) {
       const told = compare(event, before)
+      if (behind && event.object !== null && event.type !== 'DELETED') {
+        told.unshift(ofNone(event, 'RESYNC'))
+        if (synced) told.push(ofNone(event, 'SYNCED'))
+        behind = false
+      }
+      if (event.type === 'RESYNC') behind = false
+      if (event.type === 'SYNCED') synced = true
       // Only the last may tell the new position: whoever comes back earlier is sent the others again.
       for (const [index, one] of told.entries()) {
         yield { ...one, cursor: index < told.length - 1 && cursor !== '' ? cursor : event.cursor }
@@ -39,20 +49,24 @@ function compare(
   if (event.type === 'DELETED') {
     return shapesOf(now ?? before).map((shape) => told(event, 'DELETED', shape))
   }
-  if (now === null) return [{ ...event, id: null, object: null, loadBalancer: null }]
+  if (now === null) return [ofNone(event, event.type)]
   const earlier = new Map(shapesOf(before).map((shape) => [shape.backend.id, shape]))
   const events = shapesOf(now).flatMap((shape) => {
     const last = earlier.get(shape.backend.id)
     earlier.delete(shape.backend.id)
     if (last !== undefined)
       return fares(last) === fares(shape) ? [] : [told(event, 'MODIFIED', shape)]
-    return [told(event, before === null ? event.type : 'ADDED', shape)]
+    return [told(event, 'ADDED', shape)]
   })
   const gone = [...earlier.values()].map((shape) => ({
     ...told(event, 'DELETED', shape),
     loadBalancer: now,
   }))
   return [...events, ...gone]
+}
+
+function ofNone(event: WatchEvent<LoadBalancerRecord>, type: WatchEventType): BackendHealthEvent {
+  return { ...event, type, id: null, object: null, loadBalancer: null }
 }
 
 function told(

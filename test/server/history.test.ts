@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { recordHealth } from '../../src/domain/health/record.ts'
-import { ADDRESSES, speakForClusters, uuidOf } from './reporting.ts'
+import { ADDRESSES, probed, speakForClusters, uuidOf } from './reporting.ts'
 import { create, field, useService } from './service.ts'
 
 const service = useService()
@@ -39,31 +38,6 @@ async function mutate(name: string, fields: string): Promise<void> {
 
 const reasons = (events: Event[]) => events.map(({ reason }) => reason)
 
-/** What its owner's probes say of a backend. */
-async function unhealthy(id: string): Promise<void> {
-  const backend = await service.store.prisma.backend.findFirstOrThrow({
-    where: { loadBalancerId: uuidOf(id) },
-    orderBy: { createdAt: 'asc' },
-  })
-  const { rows } = await service.store.pool.query<{ mark: string; generation: number }>(
-    `SELECT health_mark(health_state, health_reason, health_since) AS mark, rules_generation AS generation
-     FROM backend JOIN load_balancer lb ON lb.id = load_balancer_id WHERE backend.id = $1`,
-    [backend.id],
-  )
-  const { mark = '', generation = 0 } = rows[0] ?? {}
-  await recordHealth(
-    service.store,
-    clusters.ownerOf('east-1'),
-    { id: uuidOf(id), rulesGeneration: generation },
-    [
-      {
-        ...{ id: backend.id, known: mark, state: 'UNHEALTHY', reason: 'Unhealthy' },
-        message: 'Connection refused by [fd00:1::1]:7100.',
-      },
-    ],
-  )
-}
-
 test('the history of a load balancer tells who changed what, and what came of it, also when it is gone', async () => {
   const { id } = await create(service, 'told', {
     backends: ADDRESSES.map((address) => ({ address })),
@@ -71,7 +45,9 @@ test('the history of a load balancer tells who changed what, and what came of it
   })
   for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
   await mutate('updateLoadBalancer', `id: "${id}", displayName: "Told"`)
-  await unhealthy(id)
+  const [first = ''] = ADDRESSES
+  const ill = { address: first, state: 'UNHEALTHY' } as const
+  await probed(service.store, clusters.ownerOf('east-1'), uuidOf(id), ill)
   for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
   await clusters.lose('east-2')
   await clusters.findAgain('east-2')
@@ -87,10 +63,9 @@ test('the history of a load balancer tells who changed what, and what came of it
     actor: { kind: 'USER', name: 'alice@example.com' },
     changes: [{ path: ['displayName'], before: null, after: 'Told' }],
   })
-  const [first] = ADDRESSES
-  const ill = living.find(({ reason }) => reason === 'BackendUnhealthy')
-  expect(ill).toMatchObject({ actor: { kind: 'SYSTEM' }, objectId: id })
-  expect(ill?.changes[0]).toEqual({
+  const turned = living.find(({ reason }) => reason === 'BackendUnhealthy')
+  expect(turned).toMatchObject({ actor: { kind: 'SYSTEM' }, objectId: id })
+  expect(turned?.changes[0]).toEqual({
     ...{ path: ['backends', first, 'health', 'state'], before: 'NOT_CHECKED', after: 'UNHEALTHY' },
   })
   expect(living.find(({ reason }) => reason === 'LoadBalancerSettled')?.generation).toBe(1)

@@ -1,4 +1,6 @@
+import type { Store } from '../../src/db/client.ts'
 import { recordTrouble } from '../../src/domain/clusters.ts'
+import { recordHealth } from '../../src/domain/health/record.ts'
 import { recordEndpoints } from '../../src/domain/inventory.ts'
 import { readLoadBalancers } from '../../src/domain/loadBalancers/read.ts'
 import { registerCluster } from '../../src/domain/operators/clusters.ts'
@@ -14,6 +16,30 @@ import type { Service } from './service.ts'
 export const ADDRESSES = ['fd00:1::1', 'fd00:1::21']
 
 export const uuidOf = (id: string): string => decodeId(id)?.uuid ?? ''
+
+/** What the owner's probes say of one backend, by its address. */
+export async function probed(
+  store: Store,
+  owner: Ownership,
+  id: string,
+  { address, state }: { address: string; state: 'HEALTHY' | 'UNHEALTHY' },
+): Promise<void> {
+  const { rows } = await store.pool.query<{ backend: string; known: string; generation: number }>(
+    `SELECT backend.id AS backend, health_mark(health_state, health_reason, health_since) AS known,
+       rules_generation AS generation
+     FROM backend JOIN load_balancer lb ON lb.id = load_balancer_id WHERE lb.id = $1 AND address = $2`,
+    [id, address],
+  )
+  const [found] = rows
+  // What is as it was is no transition.
+  if (found === undefined || found.known.startsWith(state)) return
+  const { backend, known, generation } = found
+  const healthy = state === 'HEALTHY'
+  const reason = healthy ? 'Healthy' : 'Unhealthy'
+  const message = healthy ? 'It answers.' : `Connection refused by [${address}]:7100.`
+  const change = { id: backend, known, state, reason, message } as const
+  await recordHealth(store, owner, { id, rulesGeneration: generation }, [change])
+}
 
 /**
  * A second cluster beside the service's own, and the word of both: what their workers would report. To be

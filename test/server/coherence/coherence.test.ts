@@ -8,17 +8,29 @@ import { type Postgres, startPostgres } from '../../../dev/postgres.ts'
 import { openStore } from '../../../src/db/client.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { globalId } from '../../../src/schema/ids.ts'
+import { EDITOR, permissionIds } from '../../../src/server/caller.ts'
 import { startIssuer } from '../identity/issuer.ts'
 import { answerOf, field, fill } from '../service.ts'
 import { TRANSPORTS } from '../streams.ts'
+import { type Ask, Mutations } from './mutations.ts'
 import { ApiProcess, balance } from './processes.ts'
-import { Reader, type Shown, textOf, viewOf, type Watching } from './readers.ts'
+import {
+  BACKEND,
+  LOAD_BALANCER,
+  RESERVATION,
+  Reader,
+  type Shown,
+  settledOf,
+  textOf,
+  viewOf,
+  WATCHING,
+  type Watching,
+} from './readers.ts'
 import { Writers } from './writers.ts'
 
 const WRITERS = 8
-const WATCHING: Watching[] = ['all', 'blue', 'green', 'one', 'log']
 /** So many transactions are committed between two disturbances. */
-const COMMITS = 50
+const COMMITS = 35
 
 const directory = mkdtempSync(join(tmpdir(), 'load-balancer-coherence-'))
 // As root PostgreSQL runs as another account, which has to pass through here.
@@ -48,12 +60,8 @@ async function installation() {
   ends.push(() => Promise.all(processes.map((each) => each.kill())))
   const address = await balance(processes)
   ends.push(() => address.close())
-  const rights = ['get', 'list'].flatMap((verb) =>
-    ['loadbalancers', 'ipv4reservations'].map(
-      (kind) => `alpha:networking.datumapis.com/${kind}.${verb}`,
-    ),
-  )
-  const token = await issuer.issue({ permissions: rights })
+  const permissions = [...permissionIds(EDITOR)].map((id) => `alpha:${id}`)
+  const token = await issuer.issue({ permissions })
   return {
     store,
     processes,
@@ -66,69 +74,82 @@ async function installation() {
 }
 type Service = Awaited<ReturnType<typeof installation>>['service']
 
-async function ask<T>({ url, token }: Service, query: string): Promise<T> {
+function asking({ url, token }: Service): Ask {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ query })
-  return field((await answerOf(await fetch(url(), { method: 'POST', headers, body }))).body)
+  return async (query, variables = {}) => {
+    const body = JSON.stringify({ query, variables })
+    return field((await answerOf(await fetch(url(), { method: 'POST', headers, body }))).body)
+  }
 }
 
 /** What each reader has to come to, as the queries give it. */
-async function truths(service: Service, id: string, events: string[]) {
-  const list = async (filter: string) => {
-    const { nodes } = await ask<{ nodes: Shown[] }>(
-      service,
-      `{ loadBalancers(first: 100${filter}) { nodes { id displayName deletingSince } } }`,
-    )
+async function truths(ask: Ask, id: string, events: string[]) {
+  const list = async (query: string) => {
+    const { nodes } = await ask<{ nodes: Shown[] }>(query)
     return new Map(nodes.map((node) => [node.id, textOf(node)]))
   }
-  const all = await list('')
+  const loadBalancers = (filter: string) =>
+    list(`{ loadBalancers(first: 100, filter: ${filter}) { nodes { ${LOAD_BALANCER} } } }`)
+  const reservations = (filter: string) =>
+    list(`{ ipv4Reservations(first: 100, filter: ${filter}) { nodes { ${RESERVATION} } } }`)
+  const all = await loadBalancers('null')
+  const { generation, status, backends } = await ask<{
+    generation: number
+    status: { observedGeneration: number }
+    backends: { nodes: Shown[] }
+  }>(`{ loadBalancer(id: "${id}") { generation status { observedGeneration }
+    backends(first: 100) { nodes { ${BACKEND} } } } }`)
+  const outcome = status.observedGeneration < generation ? 'WAITING' : 'SETTLED'
   const views: Record<Watching, Map<string, string>> = {
     all,
-    blue: await list(', filter: { nameContains: "blue" }'),
-    green: await list(', filter: { nameContains: "green" }'),
+    blue: await loadBalancers('{ nameContains: "blue" }'),
+    green: await loadBalancers('{ nameContains: "green" }'),
     one: new Map([[id, all.get(id) ?? '']]),
+    health: new Map(backends.nodes.map((backend) => [backend.id, textOf(backend)])),
+    reservations: await reservations('null'),
+    bound: await reservations('{ bound: true }'),
     log: new Map(events.map((event) => [event, ''])),
+    settled: new Map([['settled', settledOf(outcome, generation)]]),
   }
   return views
 }
 
 test('whatever is written, restarted and cut off, every reader ends with exactly what the queries give', async () => {
   const { store, service, processes, restartPostgres } = await installation()
+  const ask = asking(service)
   const { id: vpc } = await store.prisma.vpc.findFirstOrThrow({ where: { project: 'alpha' } })
-  const writers = new Writers(store, vpc)
-  const first = await writers.create()
-  while (writers.live < 20) await writers.create()
-  const id = globalId('LoadBalancer', first ?? '')
-  const cursor = await ask<string>(service, '{ cursor }')
+  const endpoints = [1, 2, 3, 4].map((host) => `fd00:1::${host}`)
+  const mutations = new Mutations(ask, globalId('Vpc', vpc), endpoints)
+  await mutations.begin(20, 5)
+  const { id: cluster } = await store.prisma.cluster.findFirstOrThrow()
+  const writers = new Writers(store, mutations, { cluster, epoch: 0 })
+  const id = mutations.first
+  const cursor = await ask<string>('{ cursor }')
   const began = (await store.prisma.event.findFirstOrThrow({ orderBy: { seq: 'desc' } })).seq
 
   const readers = TRANSPORTS.flatMap((transport) =>
     WATCHING.map((watching) => {
-      const from = watching === 'log' ? { cursor } : watching === 'one' ? { id } : {}
+      const from = watching === 'log' ? { cursor } : { id }
       return new Reader(service, watching, transport, from)
     }),
   )
   const reading = readers.map((reader) => reader.run())
   const writing = writers.run(WRITERS)
-  const written = async (more: number) => {
-    const goal = writers.committed + more
-    while (writers.committed < goal) await delay(10)
-  }
-  await written(COMMITS)
+  await writers.written(COMMITS)
   // The other one goes on meanwhile.
   const [restarted] = processes
   await restarted.kill()
-  await written(COMMITS)
+  await writers.written(COMMITS)
   await restarted.start()
-  await written(COMMITS)
+  await writers.written(COMMITS)
   await restartPostgres()
-  await written(COMMITS)
+  await writers.written(COMMITS)
   writers.end()
   await writing
 
   const events = await store.prisma.event.findMany({ where: { seq: { gt: began } } })
   const logged = events.map((event) => globalId('ChangeEvent', event.id))
-  const views = await truths(service, id, logged)
+  const views = await truths(ask, id, logged)
   for (const reader of readers) reader.settles(viewOf(views[reader.watching]))
   const late = delay(40_000, 'late', { ref: false })
   await Promise.race([Promise.all(reading), late])
@@ -139,5 +160,7 @@ test('whatever is written, restarted and cut off, every reader ends with exactly
     })
   }
   expect(views.blue.size).toBeGreaterThan(0)
+  expect([...writers.ways.keys()]).toEqual(expect.arrayContaining(['transaction', 'probe']))
+  expect(writers.ways.size).toBeGreaterThan(6)
   expect(Math.min(...readers.map(({ connections }) => connections))).toBeGreaterThan(1)
 }, 120_000)

@@ -1,26 +1,56 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { subscribe, type Transport } from '../streams.ts'
 
-export type Shown = { id: string; displayName: string | null; deletingSince: string | null }
 type Event = {
-  type: string
-  cursor: string
-  id: string | null
+  type?: string
+  cursor?: string
+  id?: string | null
   loadBalancer?: Shown | null
+  backend?: Shown | null
+  reservation?: Shown | null
   event?: { id: string } | null
+  outcome?: string
+  generation?: number
+}
+/** Whatever was selected of an object. */
+export type Shown = {
+  id: string
+  /** These never fall, where they are shown. */
+  generation?: number
+  health?: { since: string }
 }
 
-const OBJECT = 'type cursor id loadBalancer { id displayName deletingSince }'
+/** Of every object what tells its versions from each other, so that none may be told twice. */
+export const LOAD_BALANCER =
+  'id generation name deletingSince backends(first: 9) { nodes { id health { since } } }'
+export const BACKEND = `id name adminState serving health { state reason message since }
+  resolved { status reason message }`
+export const RESERVATION = `id generation displayName state bindings { state loadBalancer { id }
+  effective { status reason message observedGeneration } }`
+
+const list = (filter: string) => `subscription ($after: LogCursor) {
+  loadBalancers(after: $after, filter: ${filter}) { type cursor id loadBalancer { ${LOAD_BALANCER} } } }`
+const reserved = (filter: string) => `subscription ($after: LogCursor) {
+  ipv4Reservations(after: $after, filter: ${filter}) { type cursor id reservation { ${RESERVATION} } } }`
 const DOCUMENTS = {
-  all: `subscription ($after: LogCursor) { loadBalancers(after: $after) { ${OBJECT} } }`,
-  blue: `subscription ($after: LogCursor) {
-    loadBalancers(after: $after, filter: { nameContains: "blue" }) { ${OBJECT} } }`,
-  green: `subscription ($after: LogCursor) {
-    loadBalancers(after: $after, filter: { nameContains: "green" }) { ${OBJECT} } }`,
-  one: `subscription ($after: LogCursor, $id: ID!) { loadBalancer(after: $after, id: $id) { ${OBJECT} } }`,
+  all: list('null'),
+  blue: list('{ nameContains: "blue" }'),
+  green: list('{ nameContains: "green" }'),
+  one: `subscription ($after: LogCursor, $id: ID!) {
+    loadBalancer(after: $after, id: $id) { type cursor id loadBalancer { ${LOAD_BALANCER} } } }`,
+  health: `subscription ($after: LogCursor, $id: ID!) {
+    backendHealth(after: $after, loadBalancer: $id) { type cursor id backend { ${BACKEND} } } }`,
+  reservations: reserved('null'),
+  bound: reserved('{ bound: true }'),
   log: 'subscription ($after: LogCursor) { events(after: $after) { type cursor event { id } } }',
+  settled: `subscription ($id: ID!) {
+    loadBalancerSettled(id: $id, timeoutSeconds: 120) { outcome generation } }`,
 }
 export type Watching = keyof typeof DOCUMENTS
+export const WATCHING = Object.keys(DOCUMENTS) as Watching[]
+/** Of these many events come. */
+const BUSY: Watching[] = ['all', 'blue', 'green', 'log']
 
 type Service = { url: (project?: string) => string; token: string }
 
@@ -39,8 +69,8 @@ export class Reader {
   readonly #service: Service
   readonly #variables: Record<string, unknown>
   #cursors: string[]
-  /** Of this connection: the version of each object that came last, and every event of the log. */
-  #here = new Map<string, number>()
+  /** Of this connection: how each object came last, and every event of the log. */
+  #here = new Map<string, Shown>()
   #resuming = false
   #truth: string | undefined
   #settled = Promise.withResolvers<void>()
@@ -97,7 +127,7 @@ export class Reader {
     const variables = { ...this.#variables, after }
     const stream = subscribe<Event>({ url }, transport, DOCUMENTS[watching], variables, token)
     this.#stream = stream
-    const leaves = 1 + Math.floor(Math.random() * (watching === 'one' ? 6 : 60))
+    const leaves = 1 + Math.floor(Math.random() * (BUSY.includes(watching) ? 60 : 6))
     try {
       for (let taken = 0; taken < leaves || this.#truth !== undefined; taken += 1) {
         const event = await stream.next()
@@ -110,20 +140,28 @@ export class Reader {
     }
   }
 
-  #take({ type, cursor, id, loadBalancer, event }: Event): void {
+  #take({ type = '', cursor = '', id = null, event, ...told }: Event): void {
     this.received += 1
-    if (type === 'RESYNC') {
+    const shown = told.loadBalancer ?? told.backend ?? told.reservation
+    if (told.outcome !== undefined) {
+      this.#rises({ id: 'settled', generation: told.generation ?? 0 })
+      this.known.set('settled', settledOf(told.outcome, told.generation))
+    } else if (type === 'RESYNC') {
       this.known.clear()
       this.#here.clear()
       this.#cursors = []
       this.#resuming = false
     } else if (event) {
       if (this.#here.has(event.id)) this.wrong.push(`${event.id} came twice`)
-      this.#here.set(event.id, 1)
+      this.#here.set(event.id, event)
       this.known.set(event.id, '')
     } else if (id !== null) {
-      this.#rises(id, loadBalancer ?? null, type)
-      if (type === 'ADDED' || type === 'MODIFIED') this.known.set(id, textOf(loadBalancer))
+      if (shown) {
+        if (type !== 'LEFT' && type !== 'DELETED' && isDeepStrictEqual(this.#here.get(id), shown))
+          this.wrong.push(`${type} of ${textOf(shown)} came twice`)
+        this.#rises(shown)
+      }
+      if (type === 'ADDED' || type === 'MODIFIED') this.known.set(id, textOf(shown))
       else this.known.delete(id)
     }
     // Those in the middle of a snapshot are no position yet.
@@ -131,14 +169,13 @@ export class Reader {
     if (this.#resuming) this.#cursors.push(cursor)
   }
 
-  #rises(id: string, shown: Shown | null, type: string): void {
-    const version = Number(shown?.displayName)
-    const before = this.#here.get(id) ?? 0
-    // What is being deleted has newer versions than it is called by.
-    const again = version === before && shown?.deletingSince == null && type !== 'DELETED'
-    if (version < before || (again && type !== 'LEFT'))
-      this.wrong.push(`${type} of ${id} at ${version} after ${before}`)
-    this.#here.set(id, version)
+  #rises(shown: Shown): void {
+    const before = this.#here.get(shown.id)
+    const fell =
+      (shown.generation ?? 0) < (before?.generation ?? 0) ||
+      (shown.health?.since ?? '') < (before?.health?.since ?? '')
+    if (fell) this.wrong.push(`${textOf(shown)} after ${textOf(before)}`)
+    this.#here.set(shown.id, shown)
   }
 
   #look(): void {
@@ -146,7 +183,8 @@ export class Reader {
   }
 }
 
-export const textOf = (shown: Shown | null | undefined): string => shown?.displayName ?? ''
+export const textOf = (shown: Shown | null | undefined): string => JSON.stringify(shown ?? null)
+export const settledOf = (outcome: string, generation = 0): string => `${outcome} of ${generation}`
 export const viewOf = (known: Map<string, string>): string =>
   [...known]
     .map(([id, text]) => `${id} ${text}`)

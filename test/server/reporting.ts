@@ -45,7 +45,7 @@ export async function probed(
  * A second cluster beside the service's own, and the word of both: what their workers would report. To be
  * called when the service runs.
  */
-export async function speakForClusters({ store }: Service) {
+export async function speakForClusters({ store }: Pick<Service, 'store'>) {
   await registerCluster(store, { name: 'east-2', region: 'us-east-1', context: 'east-2' })
   const clusters = await store.prisma.cluster.findMany({ orderBy: { name: 'asc' } })
   const second = clusters[1]?.id ?? ''

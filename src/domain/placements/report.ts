@@ -10,7 +10,7 @@ import { demandEpoch, type Ownership } from './ownership.ts'
 
 /**
  * Takes in what a cluster says of a load balancer: the report itself (never an older one over a
- * newer), that everything asked for up to its number was applied, the VIPs of which nothing is left
+ * newer; one that tells nothing new writes nothing), that everything asked for up to its number was applied, the VIPs of which nothing is left
  * there; folds it all into the status. Ends the placement once it isn't wanted any more and nothing
  * is left, and the load balancer with its last one where it is being deleted. Answers whether there is
  * no such placement any more.
@@ -33,10 +33,17 @@ SELECT deleting_since IS NOT NULL AS deleting FROM load_balancer WHERE id = $1 F
     await demandEpoch(client, owner)
     const { report, applied, gone } = told
     if (gone.length > 0) await lockAround(client, loadBalancer, gone)
-    const written = await client.query<{ placed: boolean }>({
+    const known = await client.query<{ placed: boolean }>({
       name: 'write-report',
       text: `
-UPDATE placement SET
+WITH before AS (
+  SELECT placed, newer,
+    newer AND (report IS DISTINCT FROM $3::jsonb OR ($6 AND settled_generation < $5))
+      OR $7 AND (applied < $4 OR attempts > 0 OR last_error IS NOT NULL
+        OR asked = $4 AND (due IS NOT NULL OR trace IS NOT NULL)) AS news
+  FROM placement CROSS JOIN LATERAL (SELECT coalesce((report ->> 'asked')::bigint, 0) <= $4 AS newer) known
+  WHERE load_balancer_id = $1 AND cluster_id = $2),
+written AS (UPDATE placement SET
   report = CASE WHEN newer THEN $3 ELSE report END,
   reported_at = CASE WHEN newer THEN clock_timestamp() ELSE reported_at END,
   settled_generation = CASE WHEN newer AND $6 THEN greatest(settled_generation, $5) ELSE settled_generation END,
@@ -45,9 +52,8 @@ UPDATE placement SET
   attempts = CASE WHEN $7 THEN 0 ELSE attempts END,
   last_error = CASE WHEN $7 THEN NULL ELSE last_error END,
   trace = CASE WHEN $7 AND asked = $4 THEN NULL ELSE trace END
-FROM (SELECT coalesce((report ->> 'asked')::bigint, 0) <= $4 AS newer FROM placement
-  WHERE load_balancer_id = $1 AND cluster_id = $2) AS before
-WHERE load_balancer_id = $1 AND cluster_id = $2 RETURNING placed`,
+FROM before WHERE news AND load_balancer_id = $1 AND cluster_id = $2)
+SELECT placed FROM before`,
       values: [
         loadBalancer,
         owner.cluster,
@@ -60,7 +66,7 @@ WHERE load_balancer_id = $1 AND cluster_id = $2 RETURNING placed`,
     })
     const closed = gone.length > 0 && (await closeHolds(client, owner, loadBalancer, gone))
     // Whoever changes where it is placed, or has it deleted, locks its row first: as it was read, it is.
-    const [placement] = written.rows
+    const [placement] = known.rows
     const over =
       placement === undefined ||
       (!placement.placed && (await endPlacement(client, owner, loadBalancer)))

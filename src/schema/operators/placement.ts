@@ -75,7 +75,7 @@ Placement.implement({
     reportedAt: t.expose('reportedAt', {
       type: 'DateTime',
       nullable: true,
-      description: 'When the cluster was last looked at for it; null: not yet.',
+      description: 'When the cluster last showed something new of it; null: not yet looked at.',
     }),
     conditions: t.expose('conditions', {
       type: [StatusCondition],

@@ -21,7 +21,7 @@ const RENEW = 3_000
 /** What is due is looked for this often (ms), besides every hint. */
 const POLL = 1_000
 const EVENT_DAYS = 90
-/** What is kept for a while only is removed this often (ms). */
+/** What is kept for a while only is removed when a worker starts, and this often (ms). */
 const REMOVE = 3_600_000
 /** What vantage points outside found long ago is forgotten this often (ms). */
 const FORGET = 10_000
@@ -126,13 +126,16 @@ export function startWorkers(options: {
     }
   }
 
+  let removing = remove()
   onHint(store, closing.signal, () => due.look())
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
     setInterval(() => due.look(), POLL),
     setInterval(drainOnce, POLL),
     setInterval(() => void heal(), HEAL),
-    setInterval(() => void remove(), REMOVE),
+    setInterval(() => {
+      removing = remove()
+    }, REMOVE),
     setInterval(() => void forget(), FORGET),
   ]
   void leases.renew()
@@ -141,7 +144,7 @@ export function startWorkers(options: {
     async close() {
       closing.abort()
       for (const timer of timers) clearInterval(timer)
-      await Promise.all([draining, due.close()])
+      await Promise.all([draining, removing, due.close()])
       await leases.close()
     },
   }

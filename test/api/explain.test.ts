@@ -33,6 +33,7 @@ describe('explain', () => {
       const told = await explainedAs(installation.api, id, row.broken)
       expect(told.reachable).toBe(row.reachable ?? false)
       expect(told.firstBroken?.remedy).toMatch(/\w/)
+      expect(told.firstBroken?.evidence).not.toEqual([])
       for (const { status, remedy, reason } of told.steps) {
         expect(remedy === null).toBe(status === 'TRUE')
         expect(isReason(reason)).toBe(true)

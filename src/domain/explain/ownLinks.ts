@@ -77,9 +77,12 @@ export const backendsResolved = (input: FoldInput, facts: Facts, status: Status)
       remedy: first
         ? `Set the adminState of a backend to ENABLED, e.g. of ${first.address}.`
         : 'Add a backend: an address that lives in the VPC in this region (vpc { endpoints } lists them).',
-      evidence: input.backends
-        .slice(0, TOLD)
-        .map((each) => own(`Backend ${each.address}`, each.adminState)),
+      evidence: [
+        own('Enabled backends', `0 of ${input.backends.length}`),
+        ...input.backends
+          .slice(0, TOLD)
+          .map((each) => own(`Backend ${each.address}`, each.adminState)),
+      ],
       cuts: true,
       slight: false,
     }

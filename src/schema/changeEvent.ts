@@ -104,7 +104,11 @@ export const EventFilter = builder.inputType('EventFilter', {
   fields: (t) => ({
     objectId: t.id({ description: 'They are about the object with this id.' }),
     reason: t.stringList({ description: 'Their reason is one of these.' }),
-    since: t.field({ type: 'LogCursor', description: 'They were committed after this position.' }),
+    since: t.field({
+      type: 'LogCursor',
+      description:
+        'They were committed after this position. Of the newest events that you have some may come once more; none is left out.',
+    }),
   }),
 })
 

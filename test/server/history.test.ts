@@ -51,6 +51,12 @@ test('the history of a load balancer tells who changed what, and what came of it
   for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
   await clusters.lose('east-2')
   await clusters.findAgain('east-2')
+  // Until nobody's transaction is open any more that was begun before.
+  await expect
+    .poll(async () =>
+      history({ objectId: id, since: (await history({ objectId: id })).at(-1)?.cursor }),
+    )
+    .toEqual([])
   const living = await history({ objectId: id })
   const [created] = living
   expect(created).toMatchObject({
@@ -91,6 +97,24 @@ test('the history of a load balancer tells who changed what, and what came of it
     'LoadBalancerDeleted',
   ])
   expect(await history({ objectId: id }, 'beta')).toEqual([])
+})
+
+test('who asks again and again for what came since misses nothing that was begun before and committed later', async () => {
+  const { id } = await create(service, 'polled')
+  const late = await service.store.pool.connect()
+  await late.query('BEGIN')
+  await late.query(
+    `SELECT append_event('alpha', 'LoadBalancer', $1, 9, 1, 'LoadBalancerStatusChanged', 'late', 'SYSTEM', 's', '[]', NULL)`,
+    [uuidOf(id)],
+  )
+  await mutate('updateLoadBalancer', `id: "${id}", displayName: "Polled"`)
+  const seen = await history({ objectId: id })
+  expect(reasons(seen)).toEqual(['LoadBalancerCreated', 'LoadBalancerUpdated'])
+  await late.query('COMMIT')
+  late.release()
+  const since = await history({ objectId: id, since: seen.at(-1)?.cursor })
+  expect(reasons(since)).toContain('LoadBalancerStatusChanged')
+  expect(reasons(since)).not.toContain('LoadBalancerCreated')
 })
 
 test("a project's whole history is its own", async () => {

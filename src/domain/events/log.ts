@@ -3,7 +3,7 @@ import type { Store } from '../../db/client.ts'
 import { onHint } from '../hints.ts'
 import type { EventRecord } from '../records.ts'
 import { CursorLost, type Position, readCursor, writeCursor } from './cursor.ts'
-import { EVENT_JSON, readEpoch, type StoredEvent, toEvent } from './read.ts'
+import { EVENT_JSON, readLog, type StoredEvent, toEvent } from './read.ts'
 
 /** An event in the log; `object` is the whole object as it was last, in the event of its end. */
 export type LoggedEvent = EventRecord & { object: unknown }
@@ -211,7 +211,10 @@ ORDER BY news.xid, news.seq`,
   })
   if (rows[0]?.epoch !== from.epoch) throw new CursorLost('the log is another one by now')
   const news = rows.flatMap(({ event }) => event ?? [])
-  const events = news.map((event) => ({ ...toEvent(event, from.epoch), object: event.object }))
+  const events = news.map((event) => ({
+    ...toEvent(event, { epoch: from.epoch }),
+    object: event.object,
+  }))
   const last = news.at(-1)
   const position = last ? { epoch: from.epoch, xid: last.xid, seq: String(last.seq) } : from
   return { events, cursor: writeCursor(position), position, lag: rows.at(-1)?.lag ?? 0 }
@@ -220,30 +223,21 @@ ORDER BY news.xid, news.seq`,
 /** The head of the log now: what is committed later comes after it. */
 export async function headCursor(store: Store): Promise<string> {
   // Not the newest event: an older transaction may still be running and commit one before it.
-  const { rows } = await store.pool.query<{ epoch: string; xid: string }>({
-    name: 'read-log-head',
-    text: `
-SELECT log_epoch AS epoch, pg_snapshot_xmin(pg_current_snapshot())::text AS xid FROM store`,
-  })
-  const [row] = rows
-  if (row === undefined) throw new Error('the store has no row: was it migrated?')
-  return writeCursor({ epoch: row.epoch, xid: row.xid, seq: '0' })
+  const { epoch, head } = await readLog(store)
+  return writeCursor({ epoch, xid: String(head), seq: '0' })
 }
 
 /** The position of a cursor that can be continued from. */
 async function checked(store: Store, cursor: string): Promise<Position> {
   const position = readCursor(cursor)
   if (position === undefined) throw new CursorLost('not a cursor of this log')
-  const { rows } = await store.pool.query<{ beyond: boolean; kept: boolean }>({
+  const { rows } = await store.pool.query<{ beyond: boolean }>({
     name: 'check-cursor',
-    text: `
-SELECT $1::xid8 > pg_snapshot_xmax(pg_current_snapshot()) AS beyond,
-  coalesce($1::xid8 > store.removed_up_to, true) AS kept
-FROM store`,
+    text: 'SELECT $1::xid8 > pg_snapshot_xmax(pg_current_snapshot()) AS beyond',
     values: [position.xid],
   })
-  const epoch = await readEpoch(store)
-  if (position.epoch !== epoch || rows[0]?.beyond || !rows[0]?.kept) {
+  const { epoch, removedUpTo } = await readLog(store)
+  if (position.epoch !== epoch || rows[0]?.beyond || BigInt(position.xid) <= removedUpTo) {
     throw new CursorLost('the cursor is of another log, or older than what is kept')
   }
   return position

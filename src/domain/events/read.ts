@@ -26,12 +26,16 @@ export type StoredEvent = Omit<EventRecord, 'cursor'> & {
   object: unknown
 }
 
-/** One page of the log, newest first. Throws `CursorLost` where `since` is of no use. */
+/**
+ * One page of the log, newest first. Throws `CursorLost` where `since` is of no use: of another log, or
+ * older than what is kept.
+ */
 export async function listEvents(
   store: Store,
   selection: { project: string | null; filter?: EventFilter | null; page: PageRequest },
 ): Promise<Page<EventRecord>> {
-  const epoch = await readEpoch(store)
+  // Before the page is read: whoever isn't seen in it then commits behind this head.
+  const log = await readLog(store)
   const conditions = new Conditions()
   const { project, filter } = selection
   if (project !== null) conditions.add('event.project = ?', project)
@@ -41,8 +45,9 @@ export async function listEvents(
   }
   if (filter?.reason) conditions.add('event.reason = ANY (?::text[])', filter.reason)
   const since = filter?.since == null ? undefined : readCursor(filter.since)
-  if (filter?.since != null && since?.epoch !== epoch) throw new CursorLost('of another log')
+  if (filter?.since != null && since?.epoch !== log.epoch) throw new CursorLost('of another log')
   if (since) {
+    if (BigInt(since.xid) <= log.removedUpTo) throw new CursorLost('older than what is kept')
     conditions.add('(event.xid, event.seq) > (?::xid8, ?::bigint)', since.xid, since.seq)
   }
   const page = await readPage<StoredEvent>(
@@ -56,7 +61,7 @@ export async function listEvents(
     },
     selection.page,
   )
-  const items = page.items.map(({ cursor, item }) => ({ cursor, item: toEvent(item, epoch) }))
+  const items = page.items.map(({ cursor, item }) => ({ cursor, item: toEvent(item, log) }))
   return { ...page, items }
 }
 
@@ -65,27 +70,47 @@ export async function readEvents(
   store: Store,
   { project, ids }: { project: string | null; ids: string[] },
 ): Promise<Map<string, EventRecord>> {
-  const epoch = await readEpoch(store)
+  const log = await readLog(store)
   const { rows } = await store.pool.query<{ event: StoredEvent }>(
     `SELECT ${EVENT_JSON} AS event FROM event WHERE id = ANY ($1::uuid[]) AND ($2::text IS NULL OR project = $2)`,
     [ids, project],
   )
-  return new Map(rows.map(({ event }) => [event.id, toEvent(event, epoch)]))
+  return new Map(rows.map(({ event }) => [event.id, toEvent(event, log)]))
 }
 
-/** The log's epoch: cursors of another one come from a log that was replaced by a restored backup. */
-export async function readEpoch(store: Store): Promise<string> {
-  const { rows } = await store.pool.query<{ epoch: string }>({
-    name: 'read-log-epoch',
-    text: 'SELECT log_epoch AS epoch FROM store',
+/** The log as it is now. Transactions from `head` on may still be running; none before is. */
+export type LogNow = {
+  /** Cursors of another one come from a log that was replaced by a restored backup. */
+  epoch: string
+  head: bigint
+  /** Events of this transaction and older ones are no longer all there. */
+  removedUpTo: bigint
+}
+
+export async function readLog(store: Store): Promise<LogNow> {
+  const { rows } = await store.pool.query<{ epoch: string; head: string; removed: string }>({
+    name: 'read-log-now',
+    text: `
+SELECT log_epoch AS epoch, pg_snapshot_xmin(pg_current_snapshot())::text AS head,
+  coalesce(removed_up_to::text, '-1') AS removed FROM store`,
   })
-  const epoch = rows[0]?.epoch
-  if (epoch === undefined) throw new Error('the store has no row: was it migrated?')
-  return epoch
+  const [row] = rows
+  if (row === undefined) throw new Error('the store has no row: was it migrated?')
+  return { epoch: row.epoch, head: BigInt(row.head), removedUpTo: BigInt(row.removed) }
 }
 
-/** The event as the graph shows it. */
-export function toEvent(stored: StoredEvent, epoch: string): EventRecord {
+/**
+ * The event as the graph shows it. Before one that stands behind the head others may still come, which
+ * whoever goes on from it would miss: its cursor is the head, from where it comes once more.
+ */
+export function toEvent(
+  stored: StoredEvent,
+  { epoch, head }: Pick<LogNow, 'epoch'> & { head?: bigint },
+): EventRecord {
   const { xid, seq, object, ...event } = stored
-  return { ...event, cursor: writeCursor({ epoch, xid, seq: String(seq) }) }
+  const position =
+    head !== undefined && BigInt(xid) >= head
+      ? { xid: String(head), seq: '0' }
+      : { xid, seq: String(seq) }
+  return { ...event, cursor: writeCursor({ epoch, ...position }) }
 }

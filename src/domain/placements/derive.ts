@@ -44,12 +44,31 @@ SELECT FROM vpc WHERE id = (SELECT vpc_id FROM load_balancer WHERE id = $1) FOR 
   hint(store)
 }
 
+/** So many load balancers are compared by one statement, which then ends well before its deadline. */
+const AT_ONCE = 5_000
+
 /**
  * Finds load balancers whose placements aren't those that follow from backends and inventory (a
  * create that raced an inventory change), and derives them anew. Answers how many there were.
  */
-export async function healPlacements(store: Store): Promise<number> {
-  const { rows } = await store.pool.query<{ id: string }>(`
+export async function healPlacements(store: Store, atOnce = AT_ONCE): Promise<number> {
+  let healed = 0
+  let last = '00000000-0000-0000-0000-000000000000'
+  for (;;) {
+    const { rows: some } = await store.pool.query<{ id: string }>(
+      'SELECT id FROM load_balancer WHERE id > $1 ORDER BY id LIMIT $2',
+      [last, atOnce],
+    )
+    const ids = some.map(({ id }) => id)
+    healed += await healSome(store, ids)
+    if (ids.length < atOnce) return healed
+    last = ids.at(-1) ?? last
+  }
+}
+
+async function healSome(store: Store, ids: string[]): Promise<number> {
+  const { rows } = await store.pool.query<{ id: string }>(
+    `
 SELECT derived.load_balancer_id AS id FROM (
   SELECT DISTINCT lb.id AS load_balancer_id, cluster.id AS cluster_id
   FROM load_balancer lb
@@ -58,7 +77,7 @@ SELECT derived.load_balancer_id AS id FROM (
   -- Only these gain placements: see places_of.
   JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.region_id = lb.region_id
     AND cluster.mode = 'ACTIVE' AND cluster.forgotten_at IS NULL
-  WHERE lb.deleting_since IS NULL) derived
+  WHERE lb.id = ANY ($1::uuid[]) AND lb.deleting_since IS NULL) derived
 LEFT JOIN placement stored ON stored.placed AND stored.load_balancer_id = derived.load_balancer_id
   AND stored.cluster_id = derived.cluster_id
 WHERE stored.load_balancer_id IS NULL
@@ -66,11 +85,13 @@ UNION
 SELECT stored.load_balancer_id FROM placement stored
 JOIN load_balancer lb ON lb.id = stored.load_balancer_id
 JOIN cluster ON cluster.id = stored.cluster_id
-WHERE stored.placed AND (
+WHERE lb.id = ANY ($1::uuid[]) AND stored.placed AND (
   NOT EXISTS (SELECT FROM backend JOIN endpoint ON endpoint.vpc_id = lb.vpc_id
       AND endpoint.address = backend.address AND endpoint.cluster_id = stored.cluster_id
     WHERE backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED')
-  OR (cluster.mode = 'DRAINED' AND NOT stored.cluster_id IN (SELECT clusters_of(lb.id))))`)
+  OR (cluster.mode = 'DRAINED' AND NOT stored.cluster_id IN (SELECT clusters_of(lb.id))))`,
+    [ids],
+  )
   for (const { id } of rows) await rederive(store, id)
   return rows.length
 }

@@ -189,6 +189,7 @@ const given = (
   }
 }
 
+/** What a key stands for: defaults as what they are, and in one order what has none. */
 const meant = (scope: Scope, input: ValidInput, wanted: ReturnType<typeof wantedOf>) => {
   const named = visible(scope, input)
   const labels = byKey(wanted.labels)

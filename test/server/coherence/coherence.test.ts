@@ -163,4 +163,4 @@ test('whatever is written, restarted and cut off, every reader ends with exactly
   expect([...writers.ways.keys()]).toEqual(expect.arrayContaining(['transaction', 'probe']))
   expect(writers.ways.size).toBeGreaterThan(6)
   expect(Math.min(...readers.map(({ connections }) => connections))).toBeGreaterThan(1)
-}, 120_000)
+})

@@ -54,6 +54,7 @@ export async function startDemo(
   if (shutdown.begun) return undefined
   const vpcId = await vpcOf(store, 'demo')
   const backends = fleet.endpointsOf('demo', 'us-east-1').filter(({ node }) => node.endsWith('-1'))
+  const fromHere = (path: string) => relative(process.cwd(), path)
   return {
     url: api,
     project: 'demo',
@@ -62,7 +63,9 @@ export async function startDemo(
     backends: backends.map(({ address }) => address),
     tokens,
     metrics,
-    dataDir: `${relative(process.cwd(), directory.root) || '.'}/`,
+    dataDir: `${fromHere(directory.root) || '.'}/`,
+    kubeconfig: fromHere(fleet.kubeconfig),
+    cluster: backends[0]?.cluster ?? '',
   }
 }
 

@@ -1,3 +1,5 @@
+import { DATA_PLANE_NAMESPACE } from '../../src/rules/objects.ts'
+
 /** What a person is told once everything runs. */
 export function welcome(facts: {
   url: string
@@ -7,6 +9,9 @@ export function welcome(facts: {
   /** One in each cluster of the region. */
   backends: string[]
   dataDir: string
+  /** Leads to the clusters, by a context of the cluster's name; and one of the region's. */
+  kubeconfig: string
+  cluster: string
   /** By whom they are for. */
   tokens: ReadonlyMap<string, string>
   /** Where the processes tell how they are. */
@@ -51,6 +56,10 @@ ${[...facts.tokens].map(([name, token]) => `  ${name.toUpperCase()}=${token}`).j
 
   curl ${endpoint} -H "authorization: Bearer $${facts.project.toUpperCase()}" -H 'content-type: application/json' \\
     -d '{"query":"{ caller { email permissions } }"}'
+
+The clusters' side of it, by kubectl:
+
+  KUBECONFIG=${facts.kubeconfig} kubectl --context ${facts.cluster} -n ${DATA_PLANE_NAMESPACE} get networkrules
 ${measured(facts.metrics)}
 Data are in ${facts.dataDir}; npm start -- ${facts.dataDir === '.data/' ? '' : `--data ${facts.dataDir} `}--fresh begins anew. Ctrl-C stops everything.
 `

@@ -32,6 +32,7 @@ test('the tokens that are printed name a tenant of each project and an operator'
   const printed = welcome({
     ...{ url: 'http://127.0.0.1:4000', project: 'demo', vpcId: 'v', region: 'us-east-1' },
     ...{ backends: [], dataDir: '.data/', tokens, seconds: 1 },
+    ...{ kubeconfig: '.data/kubeconfig', cluster: 'us-east-1-a' },
   })
   for (const [name, token] of tokens) {
     expect(printed).toContain(`${name.toUpperCase()}=${token}\n`)

@@ -26,37 +26,59 @@ const READ_DEADLINE_MS = 8_000
 export class Credentials {
   readonly #context: ClusterContext
   readonly #clock: Clock
+  readonly #freshMs: number
   #config
   #readAt = Number.NEGATIVE_INFINITY
   #renewedAt = Number.NEGATIVE_INFINITY
+  #renewals = 0
   #access: Promise<Access> | undefined
+  /** While it is read: those who call meanwhile don't run a program each. */
+  #reading = false
 
   constructor(context: ClusterContext, clock: Clock) {
     this.#context = context
     this.#clock = clock
     this.#config = context.open()
+    // client-node remembers what a program said for as long as that is good, which only it knows.
+    this.#freshMs = this.#config.getCurrentUser()?.exec === undefined ? FRESH_MS : 0
+  }
+
+  /** How often they were renewed. */
+  get renewals(): number {
+    return this.#renewals
   }
 
   /** Rejects where a file is missing or a program fails; the next call tries again. */
   access(): Promise<Access> {
-    if (this.#access === undefined || this.#clock.now() - this.#readAt > FRESH_MS) {
+    const isStale = !this.#reading && this.#clock.now() - this.#readAt > this.#freshMs
+    if (this.#access === undefined || isStale) {
       this.#readAt = this.#clock.now()
+      this.#reading = true
       const reading = readAccess(this.#config, this.#context)
-      reading.catch(() => {
-        if (this.#access === reading) this.#access = undefined
-      })
       this.#access = reading
+      const ended = (failed: boolean) => {
+        if (this.#access !== reading) return
+        this.#reading = false
+        if (failed) this.#access = undefined
+      }
+      reading.then(
+        () => ended(false),
+        () => ended(true),
+      )
     }
     return this.#access
   }
 
   /**
-   * After a 401: forgets tokens that client-node remembers. False if that was done a moment ago,
-   * so that a user who has been removed doesn't run `exec` programs all day.
+   * After a 401 to a call that began when there had been `since` renewals: whether another try may go
+   * better. Tokens that client-node remembers are forgotten, unless another call had them forgotten
+   * meanwhile, or that was a moment ago: a user who has been removed runs no programs all day.
    */
-  renew(): boolean {
+  renew(since: number): boolean {
+    if (this.#renewals > since) return true
     if (this.#clock.now() - this.#renewedAt < FRESH_MS) return false
     this.#renewedAt = this.#clock.now()
+    this.#renewals += 1
     this.#config = this.#context.open()
     this.#access = undefined
     return true

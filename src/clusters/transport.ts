@@ -168,8 +168,9 @@ export class Transport {
     const line = this.#line
     if (this.#closed) throw new Unreachable('the cluster was closed')
     if (!(line instanceof Line)) throw new Unreachable(line.missing)
+    const { renewals } = line.credentials
     const answer = await line.send(request, purpose, signal)
-    if (answer.statusCode !== 401 || !line.credentials.renew()) return answer
+    if (answer.statusCode !== 401 || !line.credentials.renew(renewals)) return answer
     await answer.body.dump()
     return line.send(request, purpose, signal)
   }

@@ -9,25 +9,29 @@ import {
   type NetworkRule,
   VPC_ATTACHMENTS,
 } from '../../src/rules/objects.ts'
-import { base64, contextOf, fail } from '../clusters/kubeconfigs.ts'
+import { base64, contextOf, fail, folder } from '../clusters/kubeconfigs.ts'
+import { Plugin } from '../clusters/plugin.ts'
 import { Recorder } from '../clusters/recorder.ts'
 import { selectorCrd } from '../support/crds.ts'
 import { onEachOwnServer, onEachServer, type Reach, type Tested } from './servers.ts'
 
 /** The product's own client against both servers. */
 
-/** A cluster by client certificate or by token. */
-async function connect(server: Reach, by: 'certificate' | 'token' = 'certificate') {
+const USERS = {
+  certificate: async ({ clientCertificate, clientKey }: Reach) => ({
+    'client-certificate-data': base64(clientCertificate),
+    'client-key-data': base64(clientKey),
+  }),
+  token: async ({ token }: Reach) => ({ token }),
+  program: async ({ token }: Reach) => (await Plugin.create(await folder(), { token })).user,
+}
+
+/** A cluster, as a user of one of the kinds that kubeconfigs have. */
+async function connect(server: Reach, by: keyof typeof USERS = 'certificate') {
   const context = await contextOf({
     server: server.url,
     cluster: { 'certificate-authority-data': base64(server.ca) },
-    user:
-      by === 'token'
-        ? { token: server.token }
-        : {
-            'client-certificate-data': base64(server.clientCertificate),
-            'client-key-data': base64(server.clientKey),
-          },
+    user: await USERS[by](server),
   })
   const cluster = new KubernetesCluster('tested', context, { onHandlerError: fail })
   onTestFinished(() => cluster.close())
@@ -106,13 +110,16 @@ onEachServer((tested) => {
     )
   })
 
-  test('a token serves as well as a certificate, and a wrong one is 401', async () => {
-    const cluster = await connect(tested.server, 'token')
-    expect((await put(cluster, 'by-token')).metadata.name).toBe('by-token')
-    const wrong = await connect({ ...tested.server, token: 'wrong' }, 'token')
-    await expect(wrong.list(NETWORK_RULES, selection)).rejects.toMatchObject({ code: 401 })
-    await cluster.remove(NETWORK_RULES, { name: 'by-token', namespace })
-  })
+  test.each(['token', 'program'] as const)(
+    'a %s serves as well as a certificate, and a wrong one is 401',
+    async (by) => {
+      const cluster = await connect(tested.server, by)
+      expect((await put(cluster, `by-${by}`)).metadata.name).toBe(`by-${by}`)
+      const wrong = await connect({ ...tested.server, token: 'wrong' }, by)
+      await expect(wrong.list(NETWORK_RULES, selection)).rejects.toMatchObject({ code: 401 })
+      await cluster.remove(NETWORK_RULES, { name: `by-${by}`, namespace })
+    },
+  )
 
   describe('many rules', () => {
     const names = Array.from({ length: 1_003 }, (_, n) => `r${String(n).padStart(4, '0')}`)

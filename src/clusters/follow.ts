@@ -121,7 +121,10 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
 
   async #list(signal: AbortSignal): Promise<void> {
     this.#known.beginList()
-    const { items, resourceVersion } = await listAll((token) => this.#source.page(token, signal))
+    const { items, resourceVersion } = await listAll(
+      (token) => this.#source.page(token, signal),
+      () => this.#pacer.turn(signal),
+    )
     if (signal.aborted) return
     const vanished = this.#known.takeList(items, resourceVersion, (known, gone) =>
       this.#accepts(known, gone),

@@ -11,10 +11,11 @@ const ATTEMPTS = 3
 /**
  * A whole list as of one resourceVersion. When the server forgets that version between two pages
  * (410), the list begins anew: going on with the fresh token it offers would mix two moments, and
- * objects would seem to vanish.
+ * objects would seem to vanish. `turn`: waited for before each new beginning.
  */
 export async function listAll<T extends KubeObject>(
   readPage: ReadPage<T>,
+  turn: () => Promise<void> = async () => undefined,
 ): Promise<{ items: T[]; resourceVersion: string }> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -28,6 +29,7 @@ export async function listAll<T extends KubeObject>(
       return { items, resourceVersion: first.resourceVersion }
     } catch (error) {
       if (!isExpired(error) || attempt === ATTEMPTS) throw error
+      await turn()
     }
   }
 }

@@ -8,10 +8,11 @@ import {
   listOf,
   refusal,
   rule,
+  type Step,
   watchOf,
 } from './follow-setup.ts'
 import { Recorder } from './recorder.ts'
-import { status } from './scripted-server.ts'
+import { json, status } from './scripted-server.ts'
 import { TestClock } from './test-clock.ts'
 
 const silent = watchOf()
@@ -270,6 +271,76 @@ test('retries begin at once, five in the first second at most, and slow down to 
   }
 })
 
+const reset: Step = ({ answer }) => void answer.socket?.resetAndDestroy()
+const html: Step = ({ answer }) => void answer.writeHead(503).end('<html>')
+const afterHalfOf =
+  (text: string): Step =>
+  ({ answer }) => {
+    answer.writeHead(200)
+    answer.write(text, () => answer.socket?.resetAndDestroy())
+  }
+const HALF = '{"type":"ADDED","object":{"metadata":{"na'
+
+test.each<[string, { list: Step } | { watch: Step }]>([
+  ['lists answered by 500', { list: refusal(500, status(500)) }],
+  ['lists answered by 503 in HTML', { list: html }],
+  ['lists answered by 429', { list: refusal(429, status(429, 'TooManyRequests')) }],
+  ['lists answered by 403', { list: refusal(403, status(403, 'Forbidden')) }],
+  ['lists cut off before an answer', { list: reset }],
+  ['lists cut off in their middle', { list: afterHalfOf('{"kind":"NetworkRuleList"') }],
+  ['lists that are none', { list: refusal(200, {}) }],
+  ['lists that expire between their pages', { list: expiringPages }],
+  ['watches answered by 500', { watch: refusal(500, status(500)) }],
+  ['watches answered by 503 in HTML', { watch: html }],
+  ['watches answered by 429', { watch: refusal(429, status(429, 'TooManyRequests')) }],
+  ['watches answered by 410', { watch: refusal(410, status(410, 'Expired')) }],
+  ['watches that tell 410', { watch: endedWatch(line('ERROR', status(410, 'Expired'))) }],
+  ['watches that tell 500', { watch: endedWatch(line('ERROR', status(500))) }],
+  ['watches cut off before an answer', { watch: reset }],
+  ['watches cut off in the middle of an event', { watch: afterHalfOf(HALF) }],
+  ['watches that end in the middle of a line', { watch: endedWatch(HALF) }],
+  ['watches that tell garbage', { watch: endedWatch('<html>\n') }],
+  ['watches that end at once', { watch: endedWatch() }],
+])('of %s at most five begin in the first second, and it recovers within 30 s', async (_, bad) => {
+  for (const chance of [0, 0.999]) {
+    const clock = new TestClock()
+    const starts: number[] = []
+    /** The first failure came 20 s ago. */
+    const isOver = () => clock.now() > (failures[0] ?? Number.POSITIVE_INFINITY) + 20_000
+    const failures: number[] = []
+    const played =
+      (step: Step | undefined, otherwise: Step): Step =>
+      (call) => {
+        if (!call.query.has('continue')) starts.push(clock.now())
+        if (step === undefined || isOver()) return otherwise(call)
+        failures.push(clock.now())
+        return step(call)
+      }
+    const { recorder } = await follow(
+      {
+        lists: [played('list' in bad ? bad.list : undefined, listOf(1))],
+        watches: [
+          played('watch' in bad ? bad.watch : undefined, watchOf(line('ADDED', rule('z', 99)))),
+        ],
+      },
+      { clock, random: () => chance },
+    )
+    await recorder.said('+z@99')
+    const [began = 0] = failures
+    const inFirstSecond = starts.filter((at) => at >= began && at < began + 1_000)
+    expect(inFirstSecond.length).toBeLessThanOrEqual(5)
+    expect(clock.now()).toBeLessThan(began + 20_000 + 30_000)
+  }
+})
+
+function expiringPages(call: Parameters<Step>[0]): void {
+  if (call.query.has('continue')) json(call.answer, 410, status(410, 'Expired'))
+  else {
+    const metadata = { resourceVersion: '1', continue: 'more' }
+    json(call.answer, 200, { kind: 'NetworkRuleList', metadata, items: [rule('a', 1)] })
+  }
+}
+
 test('a server that says when to come back is not asked before', async () => {
   const tooMany = status(429, 'TooManyRequests', 'storage is (re)initializing', {
     retryAfterSeconds: 7,
@@ -428,17 +499,34 @@ test('a refusal of a watch whose text never ends is given up after the deadline'
   expect(recorder.lines).toEqual(['listed 0/0', 'failing Unreachable', 'works'])
 })
 
-test('fifty watches that end badly leave no connections behind', async () => {
-  const { watch, server } = await follow({
+/** Sockets of this process, those of servers that run in it included. */
+const socketsHere = () =>
+  process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+
+test('two hundred watches that end badly leave no socket behind, on either side', async () => {
+  const before = socketsHere()
+  const ends: Step[] = [
+    endedWatch('garbage\n'),
+    endedWatch('{"type":"ADDED","object":{"meta'),
+    endedWatch(line('ERROR', status(410, 'Expired'))),
+    refusal(410, status(410, 'Expired')),
+    refusal(500, status(500)),
+    ({ answer }) => void answer.writeHead(503).end('<html>'),
+    ({ answer }) => void answer.socket?.resetAndDestroy(),
+    ({ answer }) => {
+      answer.writeHead(200).flushHeaders()
+      answer.socket?.resetAndDestroy()
+    },
+  ]
+  const { watch, server, cluster } = await follow({
     lists: [listOf(1)],
-    watches: [
-      ...Array.from({ length: 25 }, () => [
-        endedWatch('garbage\n'),
-        refusal(500, status(500)),
-      ]).flat(),
-      silent,
-    ],
+    watches: [...Array.from({ length: 200 / ends.length }, () => ends).flat(), silent],
   })
-  await watch(51)
-  expect(server.sockets.size).toBeLessThanOrEqual(4)
+  await watch(201)
+  expect(server.accepted).toBeGreaterThan(50)
+  await expect.poll(() => server.sockets.size).toBeLessThanOrEqual(2)
+  await expect.poll(() => socketsHere() - before).toBeLessThanOrEqual(2 * 2)
+  await cluster.close()
+  await expect.poll(() => server.sockets.size).toBe(0)
+  await expect.poll(() => socketsHere()).toBeLessThanOrEqual(before)
 })

@@ -54,8 +54,9 @@ export type CallOptions = {
 export type Selection = { namespace?: string; labelSelector?: string }
 
 /**
- * Called for one object at a time, in the order the server told. Must not throw (what it throws is
- * reported and the follow goes on). Another object under a known name is told as gone, then as new.
+ * Called for one object at a time, in the order the server told. Should not throw: what it throws on is
+ * reported, and that object is told again later, as it is then, so a handler may be told twice of the same.
+ * Another object under a known name is told as gone, then as new.
  */
 export type FollowHandler<T> = {
   /** `object` is undefined when it is gone; `previous` is what was known before. */

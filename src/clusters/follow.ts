@@ -4,6 +4,7 @@ import type { Clock } from './clock.ts'
 import { ApiFailure, type Follow, type FollowHandler, Unreachable } from './cluster.ts'
 import { Known } from './known.ts'
 import { isExpired, listAll, type ReadPage } from './listing.ts'
+import { Telling } from './telling.ts'
 import type { WatchEvent } from './watch-events.ts'
 
 /** What following needs of a server. */
@@ -20,8 +21,8 @@ export type FollowOptions = {
   clock: Clock
   /** In [0, 1). */
   random: () => number
-  /** A handler threw; the follow goes on. */
-  onHandlerError(error: unknown): void
+  /** A handler threw, on an object by this key or on something else; the follow goes on. */
+  onHandlerError(error: unknown, key: string | undefined): void
 }
 
 /** Watches end by themselves after 4 to 5 minutes, not all in the same moment. */
@@ -46,6 +47,7 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
   readonly #handler: FollowHandler<T>
   readonly #options: FollowOptions
   readonly #known: Known<T>
+  readonly #telling: Telling<T>
   readonly #pacer: CallPacer
   readonly #ended: Promise<void>
   readonly #synced = Promise.withResolvers<void>()
@@ -68,9 +70,8 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
     this.#handler = handler
     this.#options = options
     this.#pacer = new CallPacer(options.clock)
-    this.#known = new Known((object, previous) => {
-      this.#tell(() => handler.changed(object, previous))
-    })
+    this.#telling = new Telling(handler, options)
+    this.#known = new Known((object, previous) => this.#telling.changed(object, previous))
     this.synced = this.#synced.promise
     // Whoever waits gets the rejection; nobody has to wait.
     this.synced.catch(() => undefined)
@@ -100,6 +101,7 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#telling.close()
     this.#interrupt.abort()
     this.#synced.reject(new Unreachable('closed before the first list was complete'))
     await this.#ended
@@ -238,7 +240,7 @@ export class ListWatch<T extends KubeObject> implements Follow<T> {
     try {
       call()
     } catch (error) {
-      this.#options.onHandlerError(error)
+      this.#options.onHandlerError(error, undefined)
     }
   }
 }

@@ -17,10 +17,13 @@ import { eventsOf, type WatchEvent } from './watch-events.ts'
 import { type ListPage, objectFromText, pageFromText } from './wire.ts'
 
 export type KubernetesOptions = TransportOptions & {
-  /** A follow's handler threw, which it must not; the follow goes on. */
-  onHandlerError(error: unknown): void
+  /** A follow's handler threw, which it should not; the follow goes on. */
+  onHandlerError(error: unknown, about: Mishandled): void
   random?: () => number
 }
+
+/** What a handler threw on; `object`: its key, where it was about one. */
+export type Mishandled = { cluster: string; kind: string; object: string | undefined }
 
 type Place = { namespace?: string | undefined; name?: string }
 
@@ -142,7 +145,12 @@ export class KubernetesCluster implements Cluster {
         watch: (from, signal) => this.#watch<T>(resource, selection, from, signal),
       },
       handler,
-      { clock, random, onHandlerError },
+      {
+        clock,
+        random,
+        onHandlerError: (error, object) =>
+          onHandlerError(error, { cluster: this.name, kind: resource.plural, object }),
+      },
     )
     this.#follows.add(follow)
     if (this.#closed) void follow.close()

@@ -41,40 +41,51 @@ export type ViewListener = {
   failing(kind: Resource, error: Error | undefined): void
 }
 
-const nameOf = ({ metadata }: KubeObject): string => `${metadata.namespace ?? ''}/${metadata.name}`
+/** The CRDs of the data plane take objects without a spec, which say nothing. */
+const says = ({ spec }: { spec?: object }): boolean => spec !== undefined
+
+const index = <T extends KubeObject & { spec?: object }>(
+  keysOf: (object: T) => string[],
+): KeyedIndex<T> =>
+  new KeyedIndex(
+    ({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`,
+    (object) => (says(object) ? keysOf(object) : []),
+  )
 
 /**
  * What a cluster's owner sees of it: everything a judgement needs, followed and kept by load balancer,
  * rule and address. Reading it is free; all of it may be some milliseconds old.
  */
 export class ClusterView {
-  readonly #rules = new KeyedIndex<NetworkRule>(nameOf, (rule) =>
+  readonly #rules = index<NetworkRule>((rule) =>
     this.#isOurs(rule) ? [`lb/${rule.metadata.labels?.[LOAD_BALANCER_LABEL]}`] : [],
   )
-  readonly #bindings = new KeyedIndex<ServiceVIPBinding>(nameOf, ({ metadata, spec }) => [
+  readonly #bindings = index<ServiceVIPBinding>(({ metadata, spec }) => [
     `lb/${metadata.labels?.[LOAD_BALANCER_LABEL]}`,
     `vip/${canonical(spec.vipAddress)}`,
     `name/${metadata.name}`,
   ])
-  readonly #advertisements = new KeyedIndex<BGPAdvertisement>(nameOf, ({ metadata, spec }) => [
+  readonly #advertisements = index<BGPAdvertisement>(({ metadata, spec }) => [
     `rule/${metadata.labels?.[ADVERTISEMENT_RULE_LABEL]}`,
     ...(spec.prefixes ?? []).map((prefix) => `prefix/${canonicalPrefix(prefix)}`),
   ])
-  readonly #labelled = new KeyedIndex<VpcAttachment>(nameOf, ({ metadata }) =>
+  readonly #labelled = index<VpcAttachment>(({ metadata }) =>
     servingLoadBalancers(metadata.labels ?? {}).map((id) => `lb/${id}`),
   )
   /** Ours, by their place on a node. */
-  readonly #bound = new KeyedIndex<ServiceVIPBinding>(nameOf, (binding) =>
+  readonly #bound = index<ServiceVIPBinding>((binding) =>
     this.#isOurs(binding) ? [placeKey(placeOf(binding))] : [],
   )
-  readonly #owned = new KeyedIndex<ServiceVIPBinding>(nameOf, (binding) =>
+  readonly #owned = index<ServiceVIPBinding>((binding) =>
     this.#isOurs(binding) ? [`lb/${binding.metadata.labels?.[LOAD_BALANCER_LABEL]}`] : [],
   )
   /** By node and address. */
-  readonly #attached = new KeyedIndex<VpcAttachment>(nameOf, (attachment) =>
+  readonly #attached = index<VpcAttachment>((attachment) =>
     endpointsOf(attachment).map(({ node, address }) => `${node} ${address}`),
   )
   #rows = 0
+  /** By rule. */
+  readonly #rowsOf = new Map<string, number>()
   readonly #instance: string
   /** Which load balancer was last found to have an address. */
   readonly #holders = new Map<string, string>()
@@ -103,9 +114,7 @@ export class ClusterView {
       rules: cluster.follow<NetworkRule>(NETWORK_RULES, inNamespace, {
         changed: (object, previous) => {
           this.#rules.change(object, previous)
-          const more = rowsOf(object) - rowsOf(previous)
-          this.#rows += more
-          if (more < 0) listener.roomFreed()
+          if (this.#countRows(object, previous) < 0) listener.roomFreed()
           for (const rule of [object, previous])
             if (rule !== undefined && this.#isOurs(rule))
               touch(rule.metadata.labels?.[LOAD_BALANCER_LABEL])
@@ -116,10 +125,10 @@ export class ClusterView {
         this.#bindings.change(object, previous)
         this.#bound.change(object, previous)
         this.#owned.change(object, previous)
-        if (previous !== undefined && this.#isOurs(previous))
+        if (previous !== undefined && says(previous) && this.#isOurs(previous))
           listener.placeFreed(placeKey(placeOf(previous)))
         for (const binding of [object, previous]) {
-          if (binding === undefined) continue
+          if (binding === undefined || !says(binding)) continue
           touch(
             binding.metadata.labels?.[LOAD_BALANCER_LABEL],
             this.#holders.get(canonical(binding.spec.vipAddress)),
@@ -129,7 +138,7 @@ export class ClusterView {
       advertisements: follow<BGPAdvertisement>(BGP_ADVERTISEMENTS, (object, previous) => {
         this.#advertisements.change(object, previous)
         for (const advertisement of [object, previous]) {
-          if (advertisement === undefined) continue
+          if (advertisement === undefined || !says(advertisement)) continue
           const rule = advertisement.metadata.labels?.[ADVERTISEMENT_RULE_LABEL]
           touch(
             rule === undefined ? undefined : loadBalancerOf(rule),
@@ -237,6 +246,18 @@ export class ClusterView {
     return this.#rows
   }
 
+  /** Answers by how many there are more now. */
+  #countRows(rule: NetworkRule | undefined, previous: NetworkRule | undefined): number {
+    const { name } = (rule ?? previous)?.metadata ?? {}
+    if (name === undefined) return 0
+    const rows = rule?.spec?.vipAddresses?.length ?? 0
+    const more = rows - (this.#rowsOf.get(name) ?? 0)
+    this.#rows += more
+    if (rule === undefined) this.#rowsOf.delete(name)
+    else this.#rowsOf.set(name, rows)
+    return more
+  }
+
   #isOurs({ metadata }: KubeObject): boolean {
     return metadata.labels?.[INSTANCE_LABEL] === this.#instance
   }
@@ -272,8 +293,6 @@ const idsIn = (keys: Iterable<string>): string[] => [
       .map((key) => key.slice('lb/'.length)),
   ),
 ]
-
-const rowsOf = (rule: NetworkRule | undefined): number => rule?.spec?.vipAddresses?.length ?? 0
 
 const placeOf = ({ metadata, spec }: ServiceVIPBinding): Place => ({
   vpc: metadata.labels?.[VPC_LABEL] ?? '',

@@ -54,7 +54,13 @@ export async function runWorker(
   const { metricsPort = METRICS_PORT } = environment
   const fleet = new Fleet(kubeconfig, {
     onCall: (cluster, call) => metrics.called(cluster, call),
-    onHandlerError: (error) => log.error({ err: error }, 'a follow handler failed'),
+    onHandlerError: (error, about) => {
+      metrics.mishandled(about)
+      log.error(
+        { err: error, ...about },
+        'news of an object could not be handled; it is tried again',
+      )
+    },
   })
   const closeStores = async () => {
     await fleet.close()

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Mishandled } from '../clusters/kubernetes.ts'
 import type { ApiCall } from '../clusters/transport.ts'
 import { LEASE_SECONDS } from '../domain/placements/leases.ts'
 import type { Observer, ProbeOutcome } from './observer.ts'
@@ -14,6 +15,7 @@ export class WorkerMetrics implements Observer {
   readonly registry = new Registry()
   readonly #calls: Histogram<'cluster' | 'method' | 'outcome'>
   readonly #reconciles: Histogram<'cluster' | 'outcome'>
+  readonly #mishandled: Counter<'cluster' | 'kind'>
   readonly #renewals: Counter<'outcome'>
   readonly #leases: Gauge
   readonly #probes: Counter<'outcome'>
@@ -33,6 +35,12 @@ export class WorkerMetrics implements Observer {
       help: 'Placements that were looked at, in seconds.',
       labelNames: ['cluster', 'outcome'],
       buckets: BUCKETS,
+      registers,
+    })
+    this.#mishandled = new Counter({
+      name: 'nlb_mishandled_total',
+      help: "News of clusters' objects that could not be handled, each time it was tried.",
+      labelNames: ['cluster', 'kind'],
       registers,
     })
     this.#renewals = new Counter({
@@ -62,6 +70,10 @@ export class WorkerMetrics implements Observer {
   called(cluster: string, { method, status, seconds }: ApiCall): void {
     const outcome = status === undefined ? 'unreachable' : `${Math.floor(status / 100)}xx`
     this.#calls.observe({ cluster, method, outcome }, seconds)
+  }
+
+  mishandled({ cluster, kind }: Mishandled): void {
+    this.#mishandled.inc({ cluster, kind })
   }
 
   renewed(held: number): void {

@@ -13,7 +13,7 @@ export function endpointsOf(attachment: VpcAttachment | undefined): SeenEndpoint
   const { vpc, vpcAttachment, node } = attachment?.status ?? {}
   const { uid, namespace, name } = attachment?.metadata ?? {}
   if (!attachment || !vpc || !vpcAttachment || !node || !uid || !namespace || !name) return []
-  const { addresses = [], mode } = attachment.spec.interface
+  const { addresses = [], mode } = attachment.spec?.interface ?? {}
   return addresses.flatMap((cidr) => {
     const parsed = addressOfCidr(cidr)
     if ('code' in parsed) return []

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { Follow } from '../../src/clusters/cluster.ts'
-import { KubernetesCluster } from '../../src/clusters/kubernetes.ts'
+import { KubernetesCluster, type Mishandled } from '../../src/clusters/kubernetes.ts'
 import { type KubeObject, NETWORK_RULES } from '../../src/rules/objects.ts'
 import { contextOf } from './kubeconfigs.ts'
 import { Recorder } from './recorder.ts'
@@ -18,7 +18,8 @@ export type Followed = {
   recorder: Recorder
   follow: Follow<KubeObject>
   cluster: KubernetesCluster
-  handlerErrors: unknown[]
+  /** What the handler threw, and on what. */
+  handlerErrors: [error: unknown, about: Mishandled][]
   watches(): Call[]
   lists(): Call[]
   /** The n-th watch (from 1), as soon as it was asked for. */
@@ -49,11 +50,11 @@ export async function follow(
     return step?.(call)
   })
   onTestFinished(() => server.close())
-  const handlerErrors: unknown[] = []
+  const handlerErrors: Followed['handlerErrors'] = []
   const cluster = new KubernetesCluster('k', await contextOf({ server: server.url }), {
     clock,
     random,
-    onHandlerError: (error) => handlerErrors.push(error),
+    onHandlerError: (...mishandled) => handlerErrors.push(mishandled),
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
   })
   onTestFinished(() => cluster.close())

@@ -433,22 +433,93 @@ test('vanished objects stay while the handler does not accept it, and go when it
   ])
 })
 
-test('a handler that throws is reported and stops nothing', async () => {
-  const recorder = new Recorder()
-  const changed = vi.spyOn(recorder, 'changed').mockImplementationOnce(() => {
-    throw new Error('mistake')
-  })
-  const { handlerErrors, follow: it } = await follow(
+/** Throws on what it is told of an object by this name, so many times. */
+class Clumsy extends Recorder {
+  mistakes: number
+  readonly #name: string
+
+  constructor(name: string, mistakes: number) {
+    super()
+    this.#name = name
+    this.mistakes = mistakes
+  }
+
+  override changed(...[object, previous]: Parameters<Recorder['changed']>): void {
+    if ((object ?? previous)?.metadata.name === this.#name && this.mistakes > 0) {
+      this.mistakes -= 1
+      throw new Error('mistake')
+    }
+    super.changed(object, previous)
+  }
+}
+const about = (object: string | undefined) => [
+  new Error('mistake'),
+  { cluster: 'k', kind: 'networkrules', object },
+]
+
+test('an object that its handler throws on is reported by name and told again alone, until it is taken', async () => {
+  const recorder = new Clumsy('b', 3)
+  const {
+    handlerErrors,
+    clock,
+    follow: it,
+  } = await follow(
     {
       lists: [listOf(1, rule('a', 1), rule('b', 1))],
       watches: [watchOf(line('ADDED', rule('c', 2)))],
     },
+    { recorder, random: () => 0.999 },
+  )
+  await recorder.said('+b@1')
+  await recorder.said('+c@2')
+  expect(handlerErrors).toEqual([about('n/b'), about('n/b'), about('n/b')])
+  const others = recorder.lines.filter((one) => one !== '+b@1')
+  expect(others).toEqual(['+a@1', 'listed 2/0', '+c@2'])
+  expect([...it.objects.keys()]).toEqual(['n/a', 'n/b', 'n/c'])
+  // Ever later: at once, then within half a second, then within one.
+  const pauses = clock.pauses.slice(0, 3).toSorted((one, other) => one - other)
+  expect(pauses[0]).toBeLessThanOrEqual(100)
+  expect(pauses[2]).toBeGreaterThan(900)
+})
+
+test('what was not taken is told as it is by then: changed, replaced, or gone', async () => {
+  const clock = new TestClock(0)
+  const recorder = new Clumsy('b', 1)
+  const { watch, handlerErrors } = await follow(
+    { lists: [listOf(1, rule('b', 1))], watches: [silent] },
+    { recorder, clock },
+  )
+  const { answer } = await watch(1)
+  answer.write(line('MODIFIED', rule('b', 2)))
+  await recorder.said('+b@2')
+  recorder.mistakes = 1
+  answer.write(line('MODIFIED', rule('b', 3)))
+  await expect.poll(() => handlerErrors).toHaveLength(2)
+  answer.write(line('ADDED', rule('b', 5, 'another')))
+  await recorder.said('+b@5')
+  recorder.mistakes = 1
+  answer.write(line('MODIFIED', rule('b', 6, 'another')))
+  await expect.poll(() => handlerErrors).toHaveLength(3)
+  answer.write(line('DELETED', rule('b', 7, 'another')))
+  await recorder.said('-b', 2)
+  expect(recorder.lines).toEqual(['listed 1/0', '+b@2', '-b', '+b@5', '-b'])
+  clock.advance(60_000)
+  await new Promise(setImmediate)
+  expect(recorder.lines).toHaveLength(5)
+})
+
+test('a handler that throws on a list or a failure is reported, and the follow goes on', async () => {
+  const recorder = new Recorder()
+  for (const told of ['listed', 'failing'] as const)
+    vi.spyOn(recorder, told).mockImplementationOnce(() => {
+      throw new Error('mistake')
+    })
+  const { handlerErrors } = await follow(
+    { lists: [refusal(500, {}), listOf(1)], watches: [watchOf(line('ADDED', rule('c', 2)))] },
     { recorder },
   )
   await recorder.said('+c@2')
-  expect(handlerErrors).toEqual([new Error('mistake')])
-  expect(changed).toHaveBeenCalledTimes(3)
-  expect([...it.objects.keys()]).toEqual(['n/a', 'n/b', 'n/c'])
+  expect(handlerErrors).toEqual([about(undefined), about(undefined)])
 })
 
 test('a closed follow says no more, ends its watch, and rejects who still waits', async () => {

@@ -1,16 +1,20 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
 import type { RunningCluster, RunningFleet } from '../../dev/fleet/fleet.ts'
 import type { RealApiServer } from '../../dev/kube-real/server.ts'
+import type { Resource } from '../../src/rules/objects.ts'
 import type { Workers } from '../../src/workers/workers.ts'
 import { base64, kubeconfigText } from '../clusters/kubeconfigs.ts'
 import type { Whereabouts } from '../support/installation.ts'
 
 const program = fileURLToPath(new URL('../../dev/worker.ts', import.meta.url))
+const pausing = new URL('./pausing.ts', import.meta.url).href
 
 /** A call that wrote, as the API server logged it; times in ms. */
 export type Write = {
@@ -69,7 +73,7 @@ export class WorkerProcesses {
   run(user: string): void {
     if (this.#where === undefined) throw new Error('nothing was started')
     const child = fork(program, [this.#where.addressMap], {
-      execArgv: [],
+      execArgv: ['--import', pausing],
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: {
         PATH: process.env['PATH'],
@@ -77,9 +81,18 @@ export class WorkerProcesses {
         KUBECONFIG: this.kubeconfig(user),
         METRICS_PORT: '0',
         LOG_LEVEL: 'silent',
+        PAUSE_FILE: this.#pauseFile(user),
       },
     })
     this.#processes.set(user, child)
+  }
+
+  /** Has one stop when its next write of a kind is answered, before it does anything else; answers how to wait for that. */
+  async pauseAfter(user: string, { plural }: Resource): Promise<() => Promise<void>> {
+    const file = this.#pauseFile(user)
+    await writeFile(`${file}.new`, plural)
+    await rename(`${file}.new`, file)
+    return () => expect.poll(() => existsSync(file)).toBe(false)
   }
 
   of(user: string): ChildProcess | undefined {
@@ -113,6 +126,10 @@ export class WorkerProcesses {
   /** After the last test. */
   forget(): Promise<void> {
     return rm(this.#folder, { recursive: true })
+  }
+
+  #pauseFile(user: string): string {
+    return join(this.#folder, `${user}.pause`)
   }
 
   async #end(): Promise<void> {

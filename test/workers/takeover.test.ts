@@ -4,13 +4,17 @@ import type { RunningCluster } from '../../dev/fleet/fleet.ts'
 import type { RealApiServer } from '../../dev/kube-real/server.ts'
 import { LEASE_SECONDS } from '../../src/domain/placements/leases.ts'
 import { namePrefix } from '../../src/rules/names.ts'
-import { NETWORK_RULES } from '../../src/rules/objects.ts'
+import {
+  NETWORK_RULES,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
+} from '../../src/rules/objects.ts'
 import { accepted, type LoadBalancer, REMOVE_BACKENDS } from '../api/operations.ts'
 import { REAL, realClusters } from '../support/clusters.ts'
 import { useRealInstallation } from '../support/installation.ts'
 import { rulesIn, rulesUntil } from '../support/objects.ts'
 import { WorkerProcesses } from './processes.ts'
-import { create, createSettled, isOf, storedUntil, storeId } from './scene.ts'
+import { create, createSettled, isOf, storedUntil, storeId, vipOf } from './scene.ts'
 
 const names = ['us-east-1-a', 'us-east-1-b']
 const USERS = ['worker-1', 'worker-2']
@@ -123,6 +127,43 @@ describe.skipIf(!realClusters)(`two worker processes and ${REAL}`, () => {
     }
     const rules = await rulesIn(cluster(name))
     expect(rules.filter((rule) => JSON.stringify(rule.spec).includes(`"${left}"`))).toEqual([])
+  })
+
+  test('one that is paused between two writes does not begin the second when it goes on too late', async () => {
+    await shared()
+    const name = names[1] ?? ''
+    await settledIn(name)
+    const user = await writer(name)
+    const { epoch = 0 } = (await ownerOf(name)) ?? {}
+    const paused = await processes.pauseAfter(user, NETWORK_RULES)
+    const [left = '', ...rest] = installation.addresses(name)
+    const made = await create(installation, [left, ...rest])
+    await paused()
+    const prefix = namePrefix(storeId(made.id))
+    const writes = async (by: string) =>
+      (await writesIn(cluster(name))).filter(
+        (write) => write.user === by && write.name.startsWith(prefix),
+      )
+    // It wrote the rule, and was to bind all three.
+    expect(await writes(user)).toMatchObject([{ name: expect.any(String), code: 201 }])
+    try {
+      await taken(name, epoch)
+      await accepted(installation.api, REMOVE_BACKENDS, {
+        loadBalancer: made.id,
+        addresses: [left],
+      })
+      await installation.api.settled(made.id)
+    } finally {
+      signal(user, 'SIGCONT')
+    }
+    // What it would have gone on with comes before it asks for its share again.
+    await shared()
+    await installation.api.settled(made.id)
+    expect(await writes(user)).toHaveLength(1)
+    expect((await writes(other(user))).length).toBeGreaterThan(rest.length)
+    const bindings = await cluster(name).cluster.list<ServiceVIPBinding>(SERVICE_VIP_BINDINGS)
+    const bound = bindings.filter(({ spec }) => spec.vipAddress === vipOf(made))
+    expect(bound.map(({ spec }) => spec.backendAddress).toSorted()).toEqual(rest.toSorted())
   })
 
   test('one that is ended hands its cluster over at once', async () => {

@@ -49,6 +49,8 @@ export const REASONS = {
   InventoryStale: 'What lives in the cluster can not be read; what was known last is kept.',
   InventoryDoubted:
     'Too much vanished from the cluster at once to be believed; what was known last is kept until it shows up again, a second look confirms it, or an operator does.',
+  VpcsUnlabelled:
+    'No VPC of the cluster has a label that says whose it is: changes about its VPCs are refused until they have, and what runs stays.',
   StoreBehind:
     'The cluster carries a newer state than the database, which was restored from an older backup; nothing is written until an operator decides.',
 

@@ -53,6 +53,7 @@ export const REMEDIES: Readonly<Record<Reason, string | null>> = {
   InventoryComplete: NOT_NEEDED,
   InventoryStale: OPERATORS,
   InventoryDoubted: OPERATORS,
+  VpcsUnlabelled: OPERATORS,
   StoreBehind: OPERATORS,
 
   ClusterAnswers: NOT_NEEDED,

@@ -200,6 +200,7 @@ export class Inventory {
     if (verdictOn(sightings.length, unseen.length) === 'believe')
       for (const key of unseen) this.#dirtyVpcs.add(key)
     this.#ready = true
+    this.#lookAtLabels()
     this.#worth.known()
     this.#tell()
     this.#wake()
@@ -308,6 +309,7 @@ export class Inventory {
           return { namespace, name, vpc: this.#seenVpc(this.#vpcs.objects.get(key)) }
         }),
       )
+      if (vpcs.length > 0) this.#lookAtLabels()
       const endpoints = [...attachments.values()].flatMap((each) => endpointsOf(each))
       const uids = [...attachments.keys()]
       const left = this.#underived
@@ -320,6 +322,12 @@ export class Inventory {
       this.#putBack(attachments)
       return true
     }
+  }
+
+  /** All at once is no tenant's doing. */
+  #lookAtLabels(): void {
+    const seen = [...this.#vpcs.objects.values()].flatMap((vpc) => this.#seenVpc(vpc) ?? [])
+    this.#worth.labels(seen.length > 0 && seen.every(({ project }) => project === undefined))
   }
 
   #seenVpc(vpc: Vpc | undefined): SeenVpc | undefined {

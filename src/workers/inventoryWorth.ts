@@ -19,6 +19,7 @@ export class InventoryWorth {
   readonly #failing = new Map<string, string>()
   #patience: NodeJS.Timeout | undefined
   #held = 0
+  #unlabelled = false
   #told = ''
   #known = false
   #closed = false
@@ -49,6 +50,12 @@ export class InventoryWorth {
     } else if (!this.#closed) this.#patience ??= setTimeout(() => this.tell(), PATIENCE)
   }
 
+  /** `unlabelled`: there are VPCs, and none says whose it is. */
+  labels(unlabelled: boolean): void {
+    this.#unlabelled = unlabelled
+    this.tell()
+  }
+
   /** `held`: how many objects that a list lacks are believed to be there all the same. */
   tell(held = this.#held): void {
     this.#held = held
@@ -58,7 +65,9 @@ export class InventoryWorth {
       ? 'InventoryStale'
       : held > 0
         ? 'InventoryDoubted'
-        : 'InventoryComplete'
+        : this.#unlabelled
+          ? 'VpcsUnlabelled'
+          : 'InventoryComplete'
     const detail = failing
       ? ` ${failing[0]}: ${failing[1]}`
       : held > 0

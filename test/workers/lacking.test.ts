@@ -6,6 +6,7 @@ import {
   NETWORK_RULES,
   type Resource,
   VPC_ATTACHMENTS,
+  VPCS,
 } from '../../src/rules/objects.ts'
 import { accepted, DELETE, type LoadBalancer } from '../api/operations.ts'
 import { clusterCalled } from '../api/operators.ts'
@@ -25,6 +26,13 @@ const both = () => [...installation.addresses(well), ...installation.addresses(i
 const reachable = async () => (await clusterCalled(installation.operators, ill)).reachable
 const reachableUntil = (status: string, reason: string) =>
   expect.poll(reachable, { timeout: 30_000 }).toMatchObject({ status, reason })
+
+const inventoryUntil = (status: string, reason: string) =>
+  expect
+    .poll(async () => (await clusterCalled(installation.operators, ill)).inventory, {
+      timeout: 30_000,
+    })
+    .toEqual({ status, reason })
 
 const isServed = ({ status }: LoadBalancer) => status.provisioned.status === 'TRUE'
 const saysFor =
@@ -124,6 +132,49 @@ describe('a cluster that refuses to show', () => {
     const { status } = await shown(installation, made, () => true)
     expect([status.provisioned.status, status.ready.status]).toEqual(['TRUE', 'TRUE'])
     await accepted(installation.api, DELETE, { id: made.id })
+  }, 90_000)
+})
+
+describe('a cluster without a kind of the inventory', () => {
+  const away = (kind: Resource) => {
+    gatekeeper().rule((passing) => (isAbout(passing, kind) ? { status: 404, body: {} } : undefined))
+    gatekeeper().breakWatches()
+  }
+
+  it.each([VPCS, VPC_ATTACHMENTS])(
+    'says so of $plural, and serves on what was known, until it is there again',
+    async (kind) => {
+      const made = await createSettled(installation, both())
+      away(kind)
+      await reachableUntil('FALSE', 'SchemaMissing')
+      expect((await reachable()).message).toContain(kind.plural)
+      await inventoryUntil('FALSE', 'InventoryStale')
+      const { status } = await shown(installation, made, () => true)
+      expect([status.provisioned.status, status.ready.status]).toEqual(['TRUE', 'TRUE'])
+      const later = await createSettled(installation, both())
+      await shown(installation, later, isServed)
+      gatekeeper().rule(undefined)
+      await reachableUntil('TRUE', 'ClusterAnswers')
+      await inventoryUntil('TRUE', 'InventoryComplete')
+      for (const { id } of [made, later]) await accepted(installation.api, DELETE, { id })
+    },
+    90_000,
+  )
+
+  it('is not served by a worker that begins then; all else goes on, and it is once that is there', async () => {
+    const before = await createSettled(installation, both())
+    const rules = async () => (await rulesIn(cluster())).map(({ metadata }) => metadata.uid)
+    const kept = await rules()
+    away(VPCS)
+    await installation.restartWorkers()
+    await reachableUntil('FALSE', 'SchemaMissing')
+    const made = await create(installation, both())
+    await reported(installation, well, made, ({ inEffect }) => inEffect)
+    expect(await rules()).toEqual(kept)
+    gatekeeper().rule(undefined)
+    await reachableUntil('TRUE', 'ClusterAnswers')
+    for (const one of [before, made]) await shown(installation, one, isServed)
+    for (const { id } of [before, made]) await accepted(installation.api, DELETE, { id })
   }, 90_000)
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NAMESPACES, PROJECT_LABEL, VPCS } from '../../src/rules/objects.ts'
 import { ADD_BACKENDS, CREATE, inputOf } from '../api/operations.ts'
+import { clusterCalled } from '../api/operators.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn } from '../support/objects.ts'
 import { createSettled, isOf, shown, storedUntil } from './scene.ts'
@@ -62,6 +63,52 @@ describe('a VPC', () => {
     await label('a', 'cluster-demo')
     await label('b', 'cluster-demo')
     await vpcUntil(true)
+    expect((await attempt())[0]).toBe('CreateLoadBalancerPayload')
+  })
+
+  it('that loses its label as all of a cluster do empties no rule: it is told, until they have them back', async () => {
+    const [mine = ''] = installation.addresses('us-east-1-a')
+    const [theirs = ''] = installation.addresses('us-east-1-a', 'other')
+    const { other, vpc } = installation
+    await createSettled(installation, [mine])
+    await createSettled({ api: other, vpc: () => vpc('other') }, [theirs])
+    const rules = async () =>
+      (await rulesIn(cluster('a'))).map(({ metadata: { uid, generation } }) => [uid, generation])
+    const endpoints = () => installation.store.prisma.endpoint.count()
+    const before = { rules: await rules(), endpoints: await endpoints() }
+    const inventoryUntil = (status: string, reason: string) =>
+      Promise.all(
+        ['us-east-1-a', 'us-east-1-b'].map((name) =>
+          expect
+            .poll(async () => (await clusterCalled(installation.operators, name)).inventory)
+            .toEqual({ status, reason }),
+        ),
+      )
+    const labelAll = (value: (project: string) => string | null) =>
+      Promise.all(
+        ['a', 'b'].flatMap((letter) =>
+          ['demo', 'other'].map((project) => label(letter, value(project), project)),
+        ),
+      )
+    await inventoryUntil('TRUE', 'InventoryComplete')
+    await labelAll(() => null)
+    await inventoryUntil('FALSE', 'VpcsUnlabelled')
+    await Promise.all([vpcUntil(false), vpcUntil(false, '5oTher1')])
+    expect(await attempt()).toEqual(['Refused', 'VPC_NOT_OWNED'])
+    // Also by a worker that begins meanwhile.
+    await installation.restartWorkers()
+    await installation.store.pool.query(
+      'UPDATE placement SET asked = asked + 1, due = clock_timestamp()',
+    )
+    await storedUntil(
+      () => installation.store.pool.query('SELECT 1 FROM placement WHERE applied < asked'),
+      ({ rowCount }) => rowCount === 0,
+    )
+    await inventoryUntil('FALSE', 'VpcsUnlabelled')
+    expect({ rules: await rules(), endpoints: await endpoints() }).toEqual(before)
+    await labelAll((project) => `cluster-${project}`)
+    await inventoryUntil('TRUE', 'InventoryComplete')
+    await Promise.all([vpcUntil(true), vpcUntil(true, '5oTher1')])
     expect((await attempt())[0]).toBe('CreateLoadBalancerPayload')
   })
 

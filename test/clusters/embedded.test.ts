@@ -34,7 +34,9 @@ async function connect(server: ApiServer): Promise<KubernetesCluster> {
       'client-key-data': base64(server.clientKey),
     },
   })
-  const cluster = new KubernetesCluster('embedded', context, { onHandlerError: fail })
+  // Hundreds of calls at once wait for connections, for as long as a busy machine needs.
+  const options = { onHandlerError: fail, deadlineMs: 60_000 }
+  const cluster = new KubernetesCluster('embedded', context, options)
   onTestFinished(() => cluster.close())
   await cluster.apply(NAMESPACES, {
     apiVersion: 'v1',

@@ -9,7 +9,9 @@ import { ApiFailure, Unreachable } from '../../src/clusters/cluster.ts'
 import { KubernetesCluster, type KubernetesOptions } from '../../src/clusters/kubernetes.ts'
 import { type KubeObject, NAMESPACES, NETWORK_RULES } from '../../src/rules/objects.ts'
 import { Authority } from './certificates.ts'
+import { listOf, watchOf } from './follow-setup.ts'
 import { base64, contextOf, type Entry, fail, folder } from './kubeconfigs.ts'
+import { Recorder } from './recorder.ts'
 import { json, ScriptedServer, status } from './scripted-server.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -371,6 +373,43 @@ test('a certificate renewed on disk is used for new connections without being to
     clock.advance(6_000)
   }
   expect(server.calls.map(({ peer }) => peer)).toEqual(['first', 'first', 'second'])
+})
+
+test('an authority renewed on disk is trusted from then on, and the one before no more', async () => {
+  const dir = await folder()
+  const [old, next] = [await Authority.create('old'), await Authority.create('next')]
+  const names = { ip: ['127.0.0.1'] }
+  const answers = listOf(1, rule('a'))
+  const server = await ScriptedServer.start(
+    (call) => (call.query.has('watch') ? watchOf()(call) : answers(call)),
+    await old.issue('s', names),
+  )
+  onTestFinished(() => server.close())
+  const ca = join(dir, 'ca.crt')
+  await writeFile(ca, old.cert)
+  const clock = new TestClock(0)
+  const cluster = await connect(server, { clock }, { cluster: { 'certificate-authority': ca } })
+  const recorder = new Recorder()
+  const follow = cluster.follow<KubeObject>(NETWORK_RULES, {}, recorder)
+  await follow.synced
+  await server.received(2)
+
+  server.showCertificate(await next.issue('s', names))
+  await recorder.said('failing Unreachable')
+  await expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)
+  await writeFile(ca, next.cert)
+  clock.advance(40_000)
+  await recorder.said('works')
+  expect(await cluster.list(NETWORK_RULES)).toHaveLength(1)
+
+  server.showCertificate(await old.issue('s', names))
+  await recorder.said('failing Unreachable', 2)
+  await expect(cluster.list(NETWORK_RULES)).rejects.toBeInstanceOf(Unreachable)
+  // Another certificate of the same authority is as good as the last.
+  server.showCertificate(await next.issue('s', names))
+  clock.advance(40_000)
+  await recorder.said('works', 2)
+  expect(recorder.lines.filter((one) => one.startsWith('-'))).toEqual([])
 })
 
 test('a cluster whose credentials come from a program gets its token', async () => {

@@ -78,6 +78,12 @@ export class ScriptedServer {
     return promise
   }
 
+  /** Shows this certificate from now on, on new connections; those there are break. */
+  showCertificate(tls: Pem): void {
+    if (this.#server instanceof https.Server) this.#server.setSecureContext(tls)
+    for (const socket of this.sockets) socket.destroy()
+  }
+
   async close(): Promise<void> {
     this.#server.close()
     this.#server.closeAllConnections()

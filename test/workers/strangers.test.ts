@@ -1,16 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { hint } from '../../src/domain/hints.ts'
 import {
+  BGP_ADVERTISEMENTS,
   DATA_PLANE_NAMESPACE,
   INSTANCE_LABEL,
   type KubeObject,
   LOAD_BALANCER_LABEL,
   MANAGED_BY_LABEL,
+  NAMESPACES,
+  NETWORK_GATEWAYS,
   NETWORK_RULES,
   type Resource,
   SERVICE_VIP_BINDINGS,
   VPC_ATTACHMENTS,
+  VPCS,
 } from '../../src/rules/objects.ts'
+import { condition } from '../conformance/client.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn } from '../support/objects.ts'
 import { bindingsUntil, createSettled, isOf, storedUntil, storeId, vipOf } from './scene.ts'
@@ -29,7 +34,11 @@ async function picture(letter: string): Promise<string[]> {
   const all: [Resource, object][] = [
     [NETWORK_RULES, { namespace: DATA_PLANE_NAMESPACE }],
     [SERVICE_VIP_BINDINGS, { namespace: DATA_PLANE_NAMESPACE }],
+    [BGP_ADVERTISEMENTS, { namespace: DATA_PLANE_NAMESPACE }],
+    [NETWORK_GATEWAYS, { namespace: DATA_PLANE_NAMESPACE }],
     [VPC_ATTACHMENTS, {}],
+    [VPCS, {}],
+    [NAMESPACES, {}],
   ]
   const lists = await Promise.all(
     all.map(([resource, where]) => cluster(letter).cluster.list<KubeObject>(resource, where)),
@@ -75,9 +84,23 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
         metadata: { ...where, labels: own, finalizers: ['example.com/theirs'] },
         spec: { ...spec, vipAddresses: [vip] },
       })
+      await writer.create(SERVICE_VIP_BINDINGS, {
+        metadata: { ...where, labels: own, finalizers: ['example.com/theirs'] },
+        spec: {
+          targetRef: { kind: 'Node', name: `stranger-${index}` },
+          vipAddress: vip,
+          port: 4_711,
+          protocol: 'tcp',
+          egressKind: 'veth',
+        },
+      })
     }
     const theirs = { labels: { theirs: 'yes' }, annotations: { 'example.com/note': 'kept' } }
-    await writer.patch(NETWORK_RULES, { name, namespace }, { metadata: theirs })
+    const finalizers = [...(rule.metadata.finalizers ?? []), 'example.com/theirs']
+    await writer.patch(NETWORK_RULES, { name, namespace }, { metadata: { ...theirs, finalizers } })
+    const said = { ...condition('example.com/Seen'), lastTransitionTime: '2026-01-01T00:00:00Z' }
+    const conditions = [...(rule.status?.conditions ?? []), said]
+    await writer.patchStatus(NETWORK_RULES, { name, namespace }, { status: { conditions } })
     const [attachment] = cluster(letter).endpoints
     if (attachment === undefined) throw new Error('there is no endpoint')
     await writer.patch(VPC_ATTACHMENTS, attachment.attachment, { metadata: theirs })
@@ -97,6 +120,10 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
       (same) => same,
     )
     for (let round = 0; round < RESYNCS; round += 1) await resync()
+    expect(await picture(letter)).toEqual(before)
+    // Nor by a worker that sees it all for the first time.
+    await installation.restartWorkers()
+    await resync()
     expect(await picture(letter)).toEqual(before)
   })
 })

@@ -141,7 +141,7 @@ async function readContexts(files: string[]): Promise<Map<string, ClusterContext
 }
 
 /** A file as client-node has it, and the token files of its users, by name, which client-node leaves out. */
-type ReadConfig = { config: KubeConfig; tokenFiles: Map<string, string> }
+type ReadConfig = { config: KubeConfig; folder: string; tokenFiles: Map<string, string> }
 
 async function readConfig(file: string): Promise<ReadConfig> {
   const text = await readFile(file, 'utf8')
@@ -155,8 +155,9 @@ async function readConfig(file: string): Promise<ReadConfig> {
   }
   const entries = [config.getContexts(), config.getClusters(), config.getUsers()]
   if (entries.every(({ length }) => length === 0)) throw new Error(`${file} is no kubeconfig`)
-  config.makePathsAbsolute(dirname(file))
-  return { config, tokenFiles: tokenFilesIn(text, dirname(file)) }
+  const folder = dirname(file)
+  config.makePathsAbsolute(folder)
+  return { config, folder, tokenFiles: tokenFilesIn(text, folder) }
 }
 
 function tokenFilesIn(text: string, folder: string): Map<string, string> {
@@ -209,12 +210,22 @@ function contextIn(
 }
 
 function userIn(places: ReadConfig[], name: string): { user?: User; tokenFile?: string } {
-  for (const { config, tokenFiles } of places) {
-    const user = config.getUsers().find((one) => one.name === name)
+  for (const { config, folder, tokenFiles } of places) {
+    const found = config.getUsers().find((one) => one.name === name)
+    if (found === undefined) continue
+    const user = withProgram(found, folder)
     const tokenFile = tokenFiles.get(name)
-    if (user !== undefined) return { user, ...(tokenFile === undefined ? {} : { tokenFile }) }
+    return { user, ...(tokenFile === undefined ? {} : { tokenFile }) }
   }
   return {}
+}
+
+/** A program that is named by a path is looked for beside the file, one without in PATH. */
+function withProgram(user: User, folder: string): User {
+  const exec: unknown = user.exec
+  const command = isRecord(exec) ? exec['command'] : undefined
+  if (!isRecord(exec) || typeof command !== 'string' || !command.includes('/')) return user
+  return { ...user, exec: { ...exec, command: resolve(folder, command) } }
 }
 
 function isHttp(url: string): boolean {

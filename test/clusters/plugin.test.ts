@@ -1,9 +1,12 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { Kubeconfig } from '../../src/clusters/kubeconfig.ts'
 import { KubernetesCluster } from '../../src/clusters/kubernetes.ts'
 import { NETWORK_RULES } from '../../src/rules/objects.ts'
 import { Authority } from './certificates.ts'
 import { listOf } from './follow-setup.ts'
-import { base64, contextOf, type Entry, fail, folder } from './kubeconfigs.ts'
+import { base64, contextOf, type Entry, fail, folder, kubeconfigText } from './kubeconfigs.ts'
 import { Plugin } from './plugin.ts'
 import { json, ScriptedServer, status } from './scripted-server.ts'
 
@@ -59,6 +62,21 @@ test('a token that the server takes no more fails none of the calls under way, a
   const calls = Array.from({ length: 50 }, () => cluster.list(NETWORK_RULES))
   expect(await Promise.all(calls)).toHaveLength(50)
   expect(await plugin.runs()).toBe(2)
+})
+
+test('a program that is named by a path is looked for beside its kubeconfig', async () => {
+  const server = await serve(listOf(1))
+  const dir = await folder()
+  await Plugin.create(dir, { token: 'first' })
+  const file = join(dir, 'config')
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: './program' }
+  await writeFile(file, kubeconfigText({ it: { server: server.url, user: { exec } } }))
+  const kubeconfig = await Kubeconfig.open(file, { onProblem: fail, pollMs: 0 })
+  const context = kubeconfig.context('it') ?? { missing: 'it' }
+  const cluster = new KubernetesCluster('k', context, { onHandlerError: fail })
+  onTestFinished(() => cluster.close())
+  await cluster.list(NETWORK_RULES)
+  expect(server.calls[0]?.headers.authorization).toBe('Bearer first')
 })
 
 test('certificates that a program hands out get new connections when they expire', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { connect as connectTo } from 'node:net'
+import { connect as connectTo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readCapabilities } from '../../src/clusters/capabilities.ts'
@@ -460,6 +460,56 @@ test('a server at an IPv6 address is reached', async () => {
     },
   )
   expect((await cluster.apply(NETWORK_RULES, rule('a'))).metadata.name).toBe('a')
+})
+
+/** A way to a server that begins by two questions, as SOCKS 5 has it. */
+async function socksTo(port: number): Promise<{ url: string; asked: Buffer[] }> {
+  const asked: Buffer[] = []
+  const proxy = createTcpServer((socket) => {
+    socket.once('data', () => {
+      // No credentials are asked for.
+      socket.write(Buffer.from([5, 0]))
+      socket.once('data', (wish: Buffer) => {
+        asked.push(wish)
+        const through = connectTo(port, '127.0.0.1', () => {
+          socket.write(Buffer.from([5, 0, 0, 1, 127, 0, 0, 1, 0, 0]))
+          through.pipe(socket).pipe(through)
+        })
+        through.on('error', () => socket.destroy())
+      })
+    })
+    socket.on('error', () => undefined)
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  onTestFinished(() => void proxy.close())
+  const address = proxy.address()
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port')
+  return { url: `socks5://127.0.0.1:${address.port}`, asked }
+}
+
+test('a cluster behind a SOCKS proxy is reached through it, by its name and its authority', async () => {
+  const ca = await Authority.create('ca')
+  const tls = await ca.issue('s', { dns: ['kube.internal'] })
+  const server = await ScriptedServer.start(({ answer }) => json(answer, 200, rule('a')), tls)
+  onTestFinished(() => server.close())
+  const proxy = await socksTo(server.port)
+  const trusting = async (authority: Authority) =>
+    connect(
+      { url: `https://kube.internal:${server.port}` },
+      {},
+      {
+        cluster: {
+          'certificate-authority-data': base64(authority.cert),
+          'proxy-url': proxy.url,
+        },
+      },
+    )
+  const cluster = await trusting(ca)
+  expect((await cluster.apply(NETWORK_RULES, rule('a'))).metadata.name).toBe('a')
+  expect(proxy.asked[0]?.toString('latin1')).toContain('kube.internal')
+  const other = await trusting(await Authority.create('other'))
+  await expect(other.apply(NETWORK_RULES, rule('a'))).rejects.toBeInstanceOf(Unreachable)
 })
 
 test('a cluster behind a proxy is reached through it', async () => {

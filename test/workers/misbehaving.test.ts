@@ -94,7 +94,11 @@ describe('a cluster that accepts connections and never answers', () => {
       ({ status }) => status.provisioned.reason === 'ClusterUnreachable',
     )
     expect(now.status.provisioned.status).toBe('UNKNOWN')
-    expect((await reachable(ill)).status).toBe('FALSE')
+    expect(await clusterCalled(installation.operators, ill)).toMatchObject({
+      reachable: { status: 'FALSE' },
+      behind: 1,
+      lagSeconds: expect.toSatisfy((seconds: number) => seconds > 0),
+    })
     const { unreachableSince } = await installation.store.prisma.cluster.findUniqueOrThrow({
       where: { name: ill },
     })
@@ -108,6 +112,8 @@ describe('a cluster that accepts connections and never answers', () => {
     await listed(installation.fleet.get(ill), made, [first, second])
     await installation.api.settled(made.id)
     await shown(installation, made, (it) => it.status.provisioned.status === 'TRUE')
+    const back = await clusterCalled(installation.operators, ill)
+    expect([back.behind, back.lagSeconds]).toEqual([0, 0])
     await accepted(installation.api, DELETE, { id: made.id })
   })
 })

@@ -17,6 +17,7 @@ import {
 import type { Dialect } from '../../src/rules/wanted.ts'
 import { planBinding } from './bindings.ts'
 import type { EngineLimits } from './engine.ts'
+import { followSaid } from './following.ts'
 import { type Delays, Gates, type Step } from './gates.ts'
 import { planAdvertisement, planDeparted, planGateway } from './gateways.ts'
 import { type Action, Jobs } from './jobs.ts'
@@ -108,15 +109,21 @@ export async function startDataPlane(options: DataPlaneOptions): Promise<DataPla
     gateways: cluster.follow<NetworkGateway>(NETWORK_GATEWAYS, place, {
       changed: (now, before) => started && world.gatewayChanged(now, before),
     }),
-    rules: cluster.follow<NetworkRule>(NETWORK_RULES, place, {
-      changed: (now, before) => started && world.ruleChanged(now, before),
-    }),
-    advertisements: cluster.follow<BGPAdvertisement>(BGP_ADVERTISEMENTS, place, {
-      changed: (now, before) => started && world.advertisementChanged(now, before),
-    }),
-    bindings: cluster.follow<ServiceVIPBinding>(SERVICE_VIP_BINDINGS, place, {
-      changed: (now, before) => started && world.bindingChanged(now, before),
-    }),
+    rules: followSaid<NetworkRule>(
+      cluster,
+      NETWORK_RULES,
+      (now, before) => started && world.ruleChanged(now, before),
+    ),
+    advertisements: followSaid<BGPAdvertisement>(
+      cluster,
+      BGP_ADVERTISEMENTS,
+      (now, before) => started && world.advertisementChanged(now, before),
+    ),
+    bindings: followSaid<ServiceVIPBinding>(
+      cluster,
+      SERVICE_VIP_BINDINGS,
+      (now, before) => started && world.bindingChanged(now, before),
+    ),
   }
   const { gateways, rules, advertisements, bindings } = world.followed
   const follows = [attachments, gateways, rules, advertisements, bindings]

@@ -28,7 +28,7 @@ export const vipOf = (made: LoadBalancer): string => made.addresses[0]?.address 
 export const isOf =
   (made: LoadBalancer) =>
   (rule: NetworkRule): boolean =>
-    rule.spec.vipAddresses.includes(vipOf(made))
+    rule.spec?.vipAddresses.includes(vipOf(made)) ?? false
 
 /** The addresses that a rule of the *backends* dialect lists. */
 export const listedIn = (rule: NetworkRule | undefined): string[] =>

@@ -17,8 +17,8 @@ import {
 } from '../../src/rules/objects.ts'
 import { condition } from '../conformance/client.ts'
 import { useInstallation } from '../support/installation.ts'
-import { rulesIn } from '../support/objects.ts'
-import { bindingsUntil, createSettled, isOf, storedUntil, storeId, vipOf } from './scene.ts'
+import { rulesIn, rulesUntil } from '../support/objects.ts'
+import { bindingsUntil, createSettled, isOf, shown, storedUntil, storeId, vipOf } from './scene.ts'
 
 const installation = useInstallation({
   clusters: [
@@ -95,6 +95,11 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
         },
       })
     }
+    // The CRDs take objects that say nothing, and labels may be anybody's.
+    for (const kind of [NETWORK_RULES, SERVICE_VIP_BINDINGS, BGP_ADVERTISEMENTS])
+      await writer.create(kind, {
+        metadata: { name: 'empty', namespace, labels: { theirs: 'no' } },
+      })
     const theirs = { labels: { theirs: 'yes' }, annotations: { 'example.com/note': 'kept' } }
     const finalizers = [...(rule.metadata.finalizers ?? []), 'example.com/theirs']
     await writer.patch(NETWORK_RULES, { name, namespace }, { metadata: { ...theirs, finalizers } })
@@ -105,7 +110,7 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
     if (attachment === undefined) throw new Error('there is no endpoint')
     await writer.patch(VPC_ATTACHMENTS, attachment.attachment, { metadata: theirs })
     await bindingsUntil(cluster(letter), (all) =>
-      all.some(({ spec: { vipAddress } }) => vipAddress === vipOf(made)),
+      all.some(({ spec }) => spec?.vipAddress === vipOf(made)),
     )
     await resync()
     // The data plane has its say about the strangers too.
@@ -126,4 +131,18 @@ describe.each(['a', 'b'])('in cluster %s', (letter) => {
     await resync()
     expect(await picture(letter)).toEqual(before)
   })
+})
+
+it('a rule of ours whose spec somebody takes away gets it back, and stays the same object', async () => {
+  const made = await createSettled(installation, installation.addresses('us-east-1-a'))
+  const { writer } = cluster('a')
+  const [before] = (await rulesIn(cluster('a'))).filter(isOf(made))
+  if (before === undefined) throw new Error('there is no rule')
+  const { name, namespace, uid } = before.metadata
+  await writer.patch(NETWORK_RULES, { name, namespace }, { spec: null })
+  const after = await rulesUntil(cluster('a'), (all) =>
+    all.some(({ metadata, spec }) => metadata.uid === uid && spec !== undefined),
+  )
+  expect(after.find(({ metadata }) => metadata.uid === uid)?.spec).toEqual(before.spec)
+  await shown(installation, made, ({ status }) => status.provisioned.status === 'TRUE')
 })

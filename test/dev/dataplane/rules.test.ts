@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { conditionOf, isTrue } from '../../../dev/dataplane/conditions.ts'
-import { BGP_ADVERTISEMENTS, NETWORK_GATEWAYS, NETWORK_RULES } from '../../../src/rules/objects.ts'
+import {
+  BGP_ADVERTISEMENTS,
+  DATA_PLANE_NAMESPACE,
+  NETWORK_GATEWAYS,
+  NETWORK_RULES,
+  SERVICE_VIP_BINDINGS,
+} from '../../../src/rules/objects.ts'
 import { type Lab, openLab } from './lab.ts'
 
 const FINALIZER = 'galactic.datum.net/networkrule-teardown'
@@ -49,6 +55,17 @@ test('a rule gets the finalizer, is accepted, and each gateway advertises exactl
     ['g1', ['r']],
     ['g2', ['r']],
   ])
+})
+
+test('objects without a spec are as good as none, until they have one', async () => {
+  const metadata = { name: 'empty', namespace: DATA_PLANE_NAMESPACE }
+  for (const kind of [NETWORK_RULES, SERVICE_VIP_BINDINGS, BGP_ADVERTISEMENTS, NETWORK_GATEWAYS])
+    await lab.writer.create(kind, { metadata })
+  await lab.writeRule('r', {})
+  await advertisedTwice('r')
+  expect(lab.rule('empty')?.status).toBeUndefined()
+  await lab.writeRule('empty', { vipAddresses: ['2001:db8::5'] })
+  await advertisedTwice('empty')
 })
 
 test('Accepted keeps its first generation through later changes of the spec', async () => {

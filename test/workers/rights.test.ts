@@ -13,6 +13,7 @@ import { KubernetesCluster } from '../../src/clusters/kubernetes.ts'
 import {
   BGP_ADVERTISEMENTS,
   DATA_PLANE_NAMESPACE,
+  INSTANCE_LABEL,
   type KubeObject,
   NAMESPACES,
   NETWORK_GATEWAYS,
@@ -64,6 +65,7 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
     const { api, store } = installation
     const made = await createSettled(installation, installation.addresses('us-east-1-a'))
     await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
+    const [before] = await running().cluster.list(NETWORK_RULES, { namespace })
     await running().upgrade('selector')
     const labelled = `lb.networking.datumapis.com/${storeId(made.id)}`
     await expect
@@ -76,7 +78,17 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
       .toBe(2)
     await expect
       .poll(() => running().cluster.list(NETWORK_RULES, { namespace }))
-      .toMatchObject([{ spec: { backendSelector: expect.anything() } }])
+      .toMatchObject([
+        { metadata: { uid: before?.metadata.uid }, spec: { backendSelector: expect.anything() } },
+      ])
+    // Ours go once the data plane has its own.
+    await expect
+      .poll(async () =>
+        (await running().cluster.list(SERVICE_VIP_BINDINGS, { namespace })).map(
+          ({ metadata }) => metadata.labels?.[INSTANCE_LABEL],
+        ),
+      )
+      .toEqual([undefined, undefined])
     await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
     await accepted(api, DELETE, { id: made.id })
     await storedUntil(

@@ -13,6 +13,7 @@ import type { Label } from '../../src/domain/records.ts'
 import { Refusal } from '../../src/domain/refusals.ts'
 import { createIPv4Reservation } from '../../src/domain/reservations/create.ts'
 import { useDatabase } from '../support/database.ts'
+import { PATIENCE } from '../support/patience.ts'
 import { recordMachines } from './machines.ts'
 
 const database = useDatabase()
@@ -136,6 +137,48 @@ it('an address lives where a cluster knows it that is not forgotten', async () =
   expect(await answers(['four'])).toEqual(['BACKENDS_OUTSIDE_REGION', 'BACKENDS_OUTSIDE_REGION'])
   expect(await answers(['four', 'west'])).toEqual(['accepted', 'accepted'])
 })
+
+it('a cluster cordoned while a create is under way leaves nothing that waits for it', async () => {
+  await standAt([])
+  const reservation = await reserve()
+  const other = await store.pool.connect()
+  try {
+    // The create has read its clusters, and waits.
+    await other.query('BEGIN')
+    await other.query('SELECT FROM ipv4_reservation WHERE id = $1 FOR UPDATE', [reservation])
+    number += 1
+    const creating = createLoadBalancer(store, scope, {
+      name: `lb-${number}`,
+      vpc,
+      region,
+      protocol: { tcp: { port: 443 } },
+      backends: [{ address: 'fd00::1' }],
+      ipv4Reservations: [reservation],
+    })
+    await expect.poll(() => waiting(), { timeout: PATIENCE, interval: 10 }).toBe(1)
+    await store.pool.query(
+      `UPDATE cluster SET mode = 'CORDONED', cordoned_since = now() WHERE name = 'one'`,
+    )
+    await other.query('COMMIT')
+    const made = await creating
+    if (!('loadBalancer' in made)) throw new Error(JSON.stringify(made))
+    const { id, status } = made.loadBalancer
+    expect(status.observedGeneration).toBe(1)
+    const stored = await store.prisma.loadBalancer.findUniqueOrThrow({ where: { id } })
+    expect(stored.observedGeneration).toBe(1)
+    const read = (await readLoadBalancers(store, { project, ids: [id] })).get(id)
+    expect({ ...made.loadBalancer, region }).toEqual({ ...read, region })
+  } finally {
+    other.release()
+  }
+})
+
+async function waiting(): Promise<number> {
+  const { rows } = await store.pool.query<{ count: number }>(
+    `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+  )
+  return rows[0]?.count ?? 0
+}
 
 async function standAt(states: { name: string; mode: string; [what: string]: unknown }[]) {
   await store.pool.query(

@@ -393,7 +393,7 @@ RETURN CASE of_resource
 -- valid, quota, conflict), then addresses, rows, placements and the event. Answers
 -- {"refused": CODE, …} with nothing changed, {"existing": id} for a repeated idempotency key, or what
 -- was made: {"at", "regionId", "vpcName", "vip", "prefix", "health" and "healthDisabled" (why it isn't
--- known), "seen" (in which clusters each address lives)}. Starting statements is what this costs, so
+-- known), "seen" (in which clusters each address lives), "placed" (the clusters that took it)}. Starting statements is what this costs, so
 -- what can be read or written together is; only locks come one after another.
 CREATE FUNCTION create_load_balancer(input jsonb) RETURNS json
 LANGUAGE plpgsql AS $$
@@ -412,6 +412,7 @@ DECLARE
   here record;
   outside jsonb;
   used_now bigint;
+  placed uuid[];
   vip inet;
 BEGIN
   SELECT released INTO released_now FROM project WHERE name = the_project FOR NO KEY UPDATE;
@@ -457,7 +458,7 @@ BEGIN
         AND endpoint.address = ANY (enabled)) AS clusters,
       json_agg(json_build_array(host(endpoint.address), cluster.name, cluster.mode,
         rfc3339(cluster.unreachable_since),
-        CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END) ORDER BY cluster.name)
+        CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END, cluster.id) ORDER BY cluster.name)
         FILTER (WHERE cluster.region_id = region.id) AS seen
     FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.forgotten_at IS NULL
     WHERE endpoint.vpc_id = the_vpc AND endpoint.address = ANY (addresses)) lives
@@ -531,7 +532,12 @@ BEGIN
     RETURN json_build_object('refused', 'NAME_TAKEN');
   END IF;
 
-  WITH made AS (
+  -- What ask_placements does, for one that has none yet. A cluster that was cordoned since it was read
+  -- takes none: see refuse_new_placement.
+  WITH placements AS (
+    INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
+    SELECT the_id, cluster, true, at FROM unnest(here.clusters) AS cluster RETURNING cluster_id),
+  made AS (
     INSERT INTO load_balancer (id, project, region_id, vpc_id, name, display_name, description, labels,
       protocol, port, session_affinity, health_check, deletion_protection, phase, observed_generation,
       created_at, updated_at)
@@ -540,7 +546,7 @@ BEGIN
       input ->> 'sessionAffinity', input -> 'healthCheck', (input ->> 'deletionProtection')::boolean,
       CASE WHEN cardinality(enabled) > 0 THEN 'PENDING' ELSE 'IDLE' END,
       -- Where nothing has to happen anywhere, what was asked is in effect.
-      CASE WHEN here.clusters IS NULL THEN 1 ELSE 0 END, at, at)),
+      CASE WHEN EXISTS (SELECT FROM placements) THEN 0 ELSE 1 END, at, at)),
   backends AS (
     INSERT INTO backend (id, load_balancer_id, address, name, admin_state, health_state, health_reason,
       health_message, health_since, created_at)
@@ -548,13 +554,11 @@ BEGIN
       first_health_state(why.reason), why.reason, first_health_message(why.reason), at, at
     FROM jsonb_to_recordset(input -> 'backends') AS wanted (id uuid, address inet, name text, "adminState" text)
     CROSS JOIN LATERAL (SELECT CASE WHEN wanted."adminState" = 'DISABLED' THEN here.reason_disabled ELSE here.reason END AS reason) why),
-  -- What ask_placements does, for one that has none yet.
-  placements AS (
-    INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
-    SELECT the_id, cluster, true, at FROM unnest(here.clusters) AS cluster)
-  INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name)
-  VALUES (at, the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated', input ->> 'eventMessage',
-    input #>> '{actor,kind}', input #>> '{actor,name}');
+  told AS (
+    INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name)
+    VALUES (at, the_project, 'LoadBalancer', the_id, 1, 1, 'LoadBalancerCreated', input ->> 'eventMessage',
+      input #>> '{actor,kind}', input #>> '{actor,name}'))
+  SELECT ARRAY(SELECT cluster_id FROM placements) INTO placed;
   IF cardinality(wanted_reservations) > 0 THEN
     UPDATE ipv4_reservation SET load_balancer_id = the_id, bound_at = at, updated_at = at,
       generation = generation + 1 WHERE id = ANY (wanted_reservations);
@@ -572,7 +576,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'LB001', MESSAGE = 'no free IPv6 block';
   END IF;
   RETURN json_build_object('at', rfc3339(at), 'regionId', here.region, 'vpcName', here.vpc_name,
-    'vip', host(vip), 'prefix', network(vip)::text, 'seen', here.seen,
+    'vip', host(vip), 'prefix', network(vip)::text, 'seen', here.seen, 'placed', placed,
     'health', json_build_object('state', first_health_state(here.reason), 'reason', here.reason,
       'message', first_health_message(here.reason)),
     'healthDisabled', json_build_object('state', first_health_state(here.reason_disabled),

@@ -26,8 +26,12 @@ export type Made = {
   health: FirstHealth
   /** That of disabled backends. */
   healthDisabled: FirstHealth
-  /** Address, cluster, its mode, and since when and why it can't be reached; by cluster. null: nowhere. */
-  seen: [string, string, 'ACTIVE' | 'CORDONED' | 'DRAINED', string | null, Reason | null][] | null
+  /** Address, cluster, its mode, since when and why it can't be reached, and its id; by cluster. null: nowhere. */
+  seen:
+    | [string, string, 'ACTIVE' | 'CORDONED' | 'DRAINED', string | null, Reason | null, string][]
+    | null
+  /** Ids of the clusters that took it: one that is cordoned meanwhile doesn't, though it was seen ACTIVE. */
+  placed: string[]
 }
 type FirstHealth = { state: 'UNKNOWN' | 'NOT_CHECKED'; reason: string; message: string }
 
@@ -37,19 +41,22 @@ type FirstHealth = { state: 'UNKNOWN' | 'NOT_CHECKED'; reason: string; message: 
  */
 export function storedOf(wanted: Wanted, made: Made): StoredLoadBalancer {
   const { vpc, project, backends } = wanted
-  const seen = (made.seen ?? []).map(([address, cluster, mode, since, reason]) => ({
-    address,
-    cluster,
-    takesNew: mode === 'ACTIVE',
-    reach: { unreachableSince: since, unreachableReason: reason },
-  }))
   const enabled = new Set(
     backends.filter(({ adminState }) => adminState === 'ENABLED').map(({ address }) => address),
   )
+  const sightings = made.seen ?? []
+  const asked = new Set(
+    sightings.flatMap(([address, , , , , id]) => (enabled.has(address) ? id : [])),
+  )
+  const seen = sightings.map(([address, cluster, mode, since, reason, id]) => ({
+    address,
+    cluster,
+    id,
+    takesNew: mode === 'ACTIVE' && (made.placed.includes(id) || !asked.has(id)),
+    reach: { unreachableSince: since, unreachableReason: reason },
+  }))
   const placed = new Map(
-    seen
-      .filter(({ address, takesNew }) => takesNew && enabled.has(address))
-      .map(({ cluster, reach }) => [cluster, reach]),
+    seen.filter(({ id }) => made.placed.includes(id)).map(({ cluster, reach }) => [cluster, reach]),
   )
   return {
     id: wanted.id,

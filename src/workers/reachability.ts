@@ -17,6 +17,8 @@ export class Reachability {
   readonly #troubles = new Map<string, Trouble>()
   /** By load balancer: what its writes are refused for. */
   readonly #refused = new Map<string, Trouble>()
+  /** Those of them that are looked at again because one went through: that they do too is no news. */
+  #retried = new Set<string>()
   #patience: NodeJS.Timeout | undefined
   /** undefined: nothing was recorded yet; null: that all is well. */
   #recorded: Trouble | null | undefined
@@ -61,15 +63,23 @@ export class Reachability {
 
   /** What the last writes of a load balancer were refused for; undefined: nothing that is the cluster's. */
   placement(loadBalancer: string, trouble: Trouble | undefined): void {
+    const retried = this.#retried.delete(loadBalancer)
     if (trouble !== undefined) this.#refused.set(loadBalancer, trouble)
     else if (!this.#refused.delete(loadBalancer)) return
     const [first] = this.#refused.values()
-    this.tell('writes', first)
-    if (trouble === undefined && first !== undefined) this.#back()
+    this.#take('writes', first)
+    if (trouble !== undefined || retried || this.#closed) return
+    this.#retried = new Set(this.#refused.keys())
+    this.#back()
   }
 
   tell(source: string, trouble: Trouble | undefined): void {
-    if (this.#closed) return
+    if (this.#take(source, trouble)) this.#back()
+  }
+
+  /** Answers whether something ended that others were put off for. */
+  #take(source: string, trouble: Trouble | undefined): boolean {
+    if (this.#closed) return false
     const before = this.#troubles.get(source)
     if (trouble === undefined) this.#troubles.delete(source)
     else this.#troubles.set(source, trouble)
@@ -86,7 +96,7 @@ export class Reachability {
       this.#patience ??= setTimeout(() => this.#record(this.#worst() ?? null), PATIENCE)
     }
     const ended = trouble === undefined ? before : undefined
-    if (ended !== undefined && (worst === undefined || !ended.blind)) this.#back()
+    return ended !== undefined && (worst === undefined || !ended.blind)
   }
 
   #worst(): Trouble | undefined {

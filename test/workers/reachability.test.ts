@@ -35,3 +35,32 @@ CREATE TRIGGER refuse BEFORE UPDATE ON load_balancer FOR EACH ROW EXECUTE FUNCTI
   await store.pool.query('DROP FUNCTION refuse CASCADE')
   await expect.poll(provisioned, { timeout: PATIENCE }).toBe('Progressing')
 })
+
+test('once what a cluster refused to many goes through for one, all are looked at once', () => {
+  const { store, owner } = scene
+  const chores = new Chores(log)
+  let looks = 0
+  const back = () => {
+    looks += 1
+  }
+  const reach = new Reachability({ store, owner, chores, back })
+  ending.push(
+    () => reach.close(),
+    () => chores.close(),
+  )
+  const refused = { reason: 'RightsMissing', message: '', blind: false } as const
+  const many = Array.from({ length: 100 }, (_, index) => `lb-${index}`)
+  for (const id of many) reach.placement(id, refused)
+  expect(looks).toBe(0)
+  // One of them is still refused, again and again.
+  for (const id of many.slice(1)) {
+    reach.placement('lb-0', refused)
+    reach.placement(id, undefined)
+  }
+  expect(looks).toBe(1)
+  reach.placement('another', refused)
+  reach.placement('lb-0', undefined)
+  expect(looks).toBe(2)
+  reach.placement('another', undefined)
+  expect(looks).toBe(2)
+})

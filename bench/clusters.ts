@@ -45,8 +45,10 @@ export type Clusters = {
   create(number: number): Promise<string>
   /** A worker's process; resolves when it serves both clusters. */
   startWorker(): Promise<{ end(): Promise<void> }>
-  /** Resolves when everything that was asked is applied; calls `seen` with how much is, again and again. */
-  applied(seen?: (count: number) => void): Promise<void>
+  /** Resolves when everything that was asked is applied; looks every 20 ms. */
+  applied(): Promise<void>
+  /** How many placements are applied, and how many wait. */
+  progress(): Promise<{ applied: number; waiting: number }>
   close(): Promise<void>
 }
 
@@ -118,7 +120,8 @@ export async function startClusters(): Promise<Clusters> {
       await taken(store, endpoints)
       return { end: () => end(worker) }
     },
-    applied: (seen) => applied(store, seen),
+    applied: () => applied(store),
+    progress: () => progress(store),
     async close() {
       await Promise.all([...workers].map(end))
       for (const close of closers.reverse()) await close()
@@ -177,17 +180,19 @@ async function create(store: Store, number: number): Promise<string> {
   return made.loadBalancer.id
 }
 
-async function applied(store: Store, seen?: (count: number) => void): Promise<void> {
-  for (;;) {
-    const { rows } = await store.pool.query<{ applied: number; waiting: number }>({
-      name: 'count-applied',
-      text: `SELECT count(*) FILTER (WHERE applied >= asked) AS applied,
-        count(*) FILTER (WHERE applied < asked) AS waiting FROM placement`,
-    })
-    seen?.(rows[0]?.applied ?? 0)
-    if (rows[0]?.waiting === 0) return
-    await delay(20)
-  }
+async function applied(store: Store): Promise<void> {
+  while ((await progress(store)).waiting > 0) await delay(20)
+}
+
+async function progress(store: Store): Promise<{ applied: number; waiting: number }> {
+  const { rows } = await store.pool.query<{ applied: number; waiting: number }>({
+    name: 'count-applied',
+    text: `SELECT count(*) FILTER (WHERE applied >= asked) AS applied,
+      count(*) FILTER (WHERE applied < asked) AS waiting FROM placement`,
+  })
+  const [row] = rows
+  if (row === undefined) throw new Error('a count has one row')
+  return row
 }
 
 /** How many writes of our objects a server has answered so far, by its audit log. */

@@ -1,7 +1,8 @@
 import type { Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import type { Lease } from '../domain/placements/leases.ts'
-import { readPlaced } from '../domain/placements/wanted.ts'
+import type { Outcome, Told } from '../domain/placements/report.ts'
+import { type DuePlacement, readPlaced } from '../domain/placements/wanted.ts'
 import {
   DATA_PLANE_NAMESPACE,
   NETWORK_RULES,
@@ -11,6 +12,7 @@ import {
 import type { Capabilities } from '../rules/wanted.ts'
 import { Chores } from './chores.ts'
 import { ClusterView } from './clusterView.ts'
+import { UNSURE } from './confirmation.ts'
 import { DataPlaneSchema } from './dataPlaneSchema.ts'
 import { DirtyQueue } from './dirtyQueue.ts'
 import { Inventory } from './inventory.ts'
@@ -22,9 +24,10 @@ import type { Prober } from './probe/prober.ts'
 import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
 import { Reachability } from './reachability.ts'
-import { Reconciler, UNSURE } from './reconciler.ts'
+import { Reconciler } from './reconciler.ts'
 import { Rests } from './rests.ts'
 import { Sweep } from './sweep.ts'
+import type { Together } from './together.ts'
 import { lackOf, NAMESPACE_MISSING, troubleOfFollow } from './trouble.ts'
 
 /** How many load balancers of one cluster are worked at a time. */
@@ -61,6 +64,8 @@ export class ClusterWorker {
     prober: Prober
     /** How many probes may be under way, over all clusters of the process. */
     probes: Slots
+    /** Takes in reports, for all clusters of the process. */
+    reports: Together<Told, Outcome>
     log: Logger
     leaseLost: () => void
     observer?: Observer
@@ -116,7 +121,9 @@ export class ClusterWorker {
       if (this.#ready) for (const id of ids) this.#queue.add(id)
     }
     this.#view = new ClusterView(cluster, options.instance, {
-      touched: touch,
+      touched: (ids) => {
+        if (this.#ready) for (const id of ids) this.#queue.notice(id)
+      },
       touchedAll: () => {
         if (this.#ready) void this.#lookAtAll()
       },
@@ -142,6 +149,8 @@ export class ClusterWorker {
       refused: (id, trouble) => this.#reach.placement(id, trouble),
       // Each look says anew when the next one should be.
       lookAgain: (id, after) => this.#chores.appoint(id, after, () => this.#queue.add(id)),
+      caughtUp: (id) => this.#queue.caughtUp(id),
+      reports: options.reports,
       teardownPatience: this.#limits.teardownPatience,
       leaseLost: options.leaseLost,
       signal: options.signal,
@@ -177,9 +186,14 @@ export class ClusterWorker {
   }
 
   /** Takes up load balancers that are due; once all that is placed here has been looked at. */
-  takeUp(loadBalancers: readonly string[]): void {
+  takeUp(due: readonly DuePlacement[]): void {
     if (!this.#ready) return
-    for (const id of loadBalancers) this.#queue.add(id, { ahead: true })
+    for (const { loadBalancer, asked } of due) this.#queue.add(loadBalancer, { asked })
+  }
+
+  /** How many of those taken up wait. */
+  get waiting(): number {
+    return this.#queue.asked
   }
 
   /** What an operator says of the cluster may have changed. */

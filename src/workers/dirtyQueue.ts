@@ -4,29 +4,51 @@
  * of what is only looked over.
  */
 export class DirtyQueue {
-  readonly #work: (key: string) => Promise<void>
+  readonly #work: (key: string) => Promise<number>
   readonly #concurrency: number
-  readonly #asked = new Set<string>()
+  /** By key: up to which number something was asked; Infinity: it has to be looked at whatever it is. */
+  readonly #asked = new Map<string, number>()
   readonly #waiting = new Set<string>()
   readonly #running = new Set<string>()
+  /** Of those that are being looked at: something was noticed that they may not have seen. */
+  readonly #noticed = new Set<string>()
   readonly #idle = new Set<() => void>()
   #closed = false
 
-  /** `work` must not reject. */
-  constructor(concurrency: number, work: (key: string) => Promise<void>) {
+  /** `work` must not reject; it answers up to which number it has done what was asked. */
+  constructor(concurrency: number, work: (key: string) => Promise<number>) {
     this.#concurrency = concurrency
     this.#work = work
   }
 
-  add(key: string, { ahead = false } = {}): void {
+  /** `asked`: somebody asked for it, and needn't be answered again by a look that did all up to that number. */
+  add(key: string, { asked }: { asked?: number } = {}): void {
     if (this.#closed) return
-    if (ahead) {
-      this.#asked.add(key)
-      this.#waiting.delete(key)
-    } else if (!this.#asked.has(key)) {
+    if (asked !== undefined) {
+      const known = this.#waiting.delete(key) ? Number.POSITIVE_INFINITY : this.#asked.get(key)
+      this.#asked.set(key, Math.max(known ?? asked, asked))
+    } else if (this.#asked.has(key)) {
+      this.#asked.set(key, Number.POSITIVE_INFINITY)
+    } else {
       this.#waiting.add(key)
     }
     this.#pump()
+  }
+
+  /** Something was noticed that whoever looks sees: a look that is under way may see it, too. */
+  notice(key: string): void {
+    if (this.#running.has(key)) this.#noticed.add(key)
+    else this.add(key)
+  }
+
+  /** The look that is under way has seen all that was noticed so far, and nothing is left to do of it. */
+  caughtUp(key: string): void {
+    this.#noticed.delete(key)
+  }
+
+  /** How many wait of those that somebody asked for. */
+  get asked(): number {
+    return this.#asked.size
   }
 
   /** Keys that are waiting or being looked at. */
@@ -45,7 +67,7 @@ export class DirtyQueue {
 
   #pump(): void {
     for (const lane of [this.#asked, this.#waiting]) {
-      for (const key of lane) {
+      for (const key of lane.keys()) {
         if (this.#running.size >= this.#concurrency) return
         if (this.#running.has(key)) continue
         lane.delete(key)
@@ -57,9 +79,12 @@ export class DirtyQueue {
 
   async #run(key: string): Promise<void> {
     try {
-      await this.#work(key)
+      const done = await this.#work(key)
+      const asked = this.#asked.get(key)
+      if (asked !== undefined && asked <= done) this.#asked.delete(key)
     } finally {
       this.#running.delete(key)
+      if (this.#noticed.delete(key)) this.add(key)
       if (this.#running.size === 0) for (const resolve of this.#idle) resolve()
       this.#pump()
     }

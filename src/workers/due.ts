@@ -1,14 +1,21 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Store } from '../db/client.ts'
-import { readDue } from '../domain/placements/wanted.ts'
+import { type DuePlacement, readDue } from '../domain/placements/wanted.ts'
 import type { Logger } from './logger.ts'
 
 /** How many due placements of a cluster are taken up at a time. */
 const BATCH = 256
+/** With so many taken up a cluster has enough to do: what is due besides is due later. */
+const ENOUGH = 64
+/** One look begins at least so long (ms) after the one before: under load every report is a hint. */
+const APART = 10
 
 type Served = {
   readonly lease: { cluster: string }
+  /** How many of those taken up wait. */
+  readonly waiting: number
   /** Takes up load balancers that are due. */
-  takeUp(loadBalancers: readonly string[]): void
+  takeUp(due: readonly DuePlacement[]): void
 }
 
 /**
@@ -19,9 +26,10 @@ export class Due {
   readonly #store: Store
   readonly #log: Logger
   readonly #serving: () => Iterable<Served>
+  readonly #closing = new AbortController()
   #again = false
+  #last = Number.NEGATIVE_INFINITY
   #looking: Promise<void> | undefined
-  #closed = false
 
   constructor(parts: { store: Store; log: Logger; serving: () => Iterable<Served> }) {
     this.#store = parts.store
@@ -31,7 +39,7 @@ export class Due {
 
   /** Looks now, or once more after the look that is under way. */
   look(): void {
-    if (this.#closed) return
+    if (this.#closing.signal.aborted) return
     this.#again = true
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = undefined
@@ -40,13 +48,19 @@ export class Due {
   }
 
   async close(): Promise<void> {
-    this.#closed = true
+    this.#closing.abort()
     await this.#looking
   }
 
   async #lookOnce(): Promise<void> {
+    const { signal } = this.#closing
+    const rest = this.#last + APART - performance.now()
+    // Cut short by the end.
+    if (rest > 0) await delay(rest, undefined, { signal }).catch(() => undefined)
+    if (signal.aborted) return
+    this.#last = performance.now()
     this.#again = false
-    const serving = [...this.#serving()]
+    const serving = [...this.#serving()].filter(({ waiting }) => waiting < ENOUGH)
     if (serving.length === 0) return
     try {
       const clusters = serving.map(({ lease }) => lease.cluster)

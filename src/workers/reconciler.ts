@@ -3,40 +3,32 @@ import type { Span } from '@opentelemetry/api'
 import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import type { Trouble } from '../domain/clusters.ts'
-import { openHolds } from '../domain/placements/holds.ts'
+import { type HoldWish, holdKey, openHolds } from '../domain/placements/holds.ts'
 import { LeaseLost, type Ownership } from '../domain/placements/ownership.ts'
-import { askPlacement, postponePlacement, reportPlacement } from '../domain/placements/report.ts'
+import {
+  askPlacement,
+  type Outcome,
+  postponePlacement,
+  type Told,
+} from '../domain/placements/report.ts'
 import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
-import { canonical } from '../rules/addresses.ts'
 import { type Desired, desired } from '../rules/desired.ts'
 import { judge, judgeAgainIn } from '../rules/evidence.ts'
 import { found } from '../rules/findings.ts'
-import {
-  ADVERTISEMENT_RULE_LABEL,
-  BGP_ADVERTISEMENTS,
-  DATA_PLANE_NAMESPACE,
-  LOAD_BALANCER_LABEL,
-  NETWORK_RULES,
-  type Resource,
-  SERVICE_VIP_BINDINGS,
-  type ServiceVIPBinding,
-} from '../rules/objects.ts'
-import { gone, type Observed } from '../rules/observed.ts'
+import type { Observed } from '../rules/observed.ts'
 import { REASONS } from '../rules/reasons.ts'
 import type { PlacementReport } from '../rules/report.ts'
 import { type Step, steps } from '../rules/steps.ts'
 import type { Capabilities, Wanted } from '../rules/wanted.ts'
 import { beginWork, endSpan, inSpan } from '../telemetry/traces.ts'
 import type { ClusterView } from './clusterView.ts'
+import { Confirmation } from './confirmation.ts'
 import type { Logger } from './logger.ts'
 import type { Observer } from './observer.ts'
 import type { Places } from './places.ts'
+import { Together } from './together.ts'
 import { lackOf, troubleOfWrite } from './trouble.ts'
 
-/** A call that was given up here may be done within this time (ms): API servers end requests after it. */
-export const UNSURE = 60_000
-/** What the watch hasn't told yet is looked at again after this time (ms). */
-const UNSETTLED = 500
 /** A failing placement is tried again after up to this many seconds. */
 const LONGEST_DELAY = 60
 
@@ -55,6 +47,10 @@ type Surroundings = {
   refused: (loadBalancer: string, trouble: Trouble | undefined) => void
   /** Has a load balancer looked at again after a while (ms). */
   lookAgain: (loadBalancer: string, after: number) => void
+  /** All that was noticed of a load balancer so far has been seen, and nothing is left to do. */
+  caughtUp: (loadBalancer: string) => void
+  /** Takes in reports; together with those of other load balancers and clusters. */
+  reports: Together<Told, Outcome>
   /** How long (ms) what was removed may wait for the data plane before it counts as stuck. */
   teardownPatience: number
   leaseLost: () => void
@@ -70,6 +66,9 @@ type Surroundings = {
   now: () => Date
 }
 
+/** How many writes it took, and up to which number what was asked is done. */
+type Work = { wrote: number; done: number }
+
 /** The cluster's schema became another while it was written to: all is computed anew. */
 class SchemaChanged {}
 
@@ -82,37 +81,54 @@ export class Reconciler {
   /** What was reported last, so that equal news isn't written again. */
   readonly #reported = new Map<string, PlacementReport>()
   readonly #attempts = new Map<string, number>()
-  /** By rule: until when (ms) an apply whose answer was lost may still be done. */
-  readonly #unsure = new Map<string, number>()
+  readonly #confirmation: Confirmation
+  readonly #reads: Together<string, TakenPlacement | null>
+  /** Each answered with all that were granted together. */
+  readonly #holds: Together<HoldWish[], ReadonlySet<string>>
 
   constructor(surroundings: Surroundings) {
+    const { store, owner } = surroundings
     this.#with = surroundings
+    this.#confirmation = new Confirmation(surroundings)
+    this.#reads = new Together(async (ids) => {
+      const taken = await readWanted(store, owner.cluster, ids)
+      return ids.map((id) => taken.get(id) ?? null)
+    })
+    this.#holds = new Together(async (wishes) => {
+      const granted = await openHolds(store, owner, wishes.flat())
+      return wishes.map(() => granted)
+    })
   }
 
-  /** Never rejects. */
-  async reconcile(loadBalancer: string): Promise<void> {
-    const { store, owner, log, name, observer } = this.#with
+  /** Never rejects. Answers up to which number it has done what was asked; 0: nothing is known to be done. */
+  async reconcile(loadBalancer: string): Promise<number> {
+    const { log, name, observer } = this.#with
     const begun = performance.now()
     const seconds = () => (performance.now() - begun) / 1000
     let asked = 0
     try {
-      const taken = (await readWanted(store, owner.cluster, [loadBalancer])).get(loadBalancer)
-      if (taken === undefined) {
+      const taken = await this.#reads.do(loadBalancer)
+      if (taken === null) {
         this.#forget(loadBalancer)
-        return
+        return 0
       }
       asked = taken.wanted.asked
-      const wrote = await this.#traced(taken)
+      const { wrote, done } = await this.#traced(taken)
       this.#attempts.delete(loadBalancer)
       this.#with.refused(loadBalancer, undefined)
       observer.reconciled(name, wrote > 0 ? 'written' : 'unchanged', seconds())
+      return done
     } catch (error) {
       observer.reconciled(name, 'failed', seconds())
-      if (error instanceof LeaseLost) return this.#with.leaseLost()
+      if (error instanceof LeaseLost) {
+        this.#with.leaseLost()
+        return 0
+      }
       if (error instanceof Unreachable) this.#with.unanswered(error)
       if (error instanceof ApiFailure) this.#with.refused(loadBalancer, troubleOfWrite(error))
       log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
       await this.#postpone(loadBalancer, asked, error)
+      return 0
     }
   }
 
@@ -124,7 +140,7 @@ export class Reconciler {
   }
 
   /** Does it as part of the trace of whoever asked. */
-  async #traced(taken: TakenPlacement): Promise<number> {
+  async #traced(taken: TakenPlacement): Promise<Work> {
     const { wanted, trace } = taken
     const span = beginWork('apply load balancer', trace, {
       'nlb.object.id': wanted.loadBalancer,
@@ -132,17 +148,16 @@ export class Reconciler {
       'nlb.generation': wanted.generation,
     })
     try {
-      const wrote = await this.#bringCloser(taken, span)
+      const work = await this.#bringCloser(taken, span)
       endSpan(span)
-      return wrote
+      return work
     } catch (error) {
       endSpan(span, error instanceof Error ? error.name : 'Error')
       throw error
     }
   }
 
-  /** Answers how many writes it took. */
-  async #bringCloser(taken: TakenPlacement, span: Span): Promise<number> {
+  async #bringCloser(taken: TakenPlacement, span: Span): Promise<Work> {
     const { store, owner, now, places, log, teardownPatience: patience } = this.#with
     const known = this.#with.capabilities()
     const { wanted, wish } = await this.#withHolds(taken, known)
@@ -161,9 +176,11 @@ export class Reconciler {
     if (!(failure instanceof Unreachable)) places.release(wanted.loadBalancer)
     if (failure instanceof SchemaChanged) {
       this.#with.lookAgain(wanted.loadBalancer, 0)
-      return 0
+      return { wrote: 0, done: 0 }
     }
     const observed = todo.length === 0 ? before : look()
+    const finished = todo.length === 0 || steps(wish, observed).now.length === 0
+    if (failure === undefined && finished) this.#with.caughtUp(wanted.loadBalancer)
     const at = now().toISOString()
     const report = judge(wanted, wish, observed, at, patience)
     const rest = judgeAgainIn(observed, at, patience)
@@ -173,7 +190,7 @@ export class Reconciler {
       report.cluster = found('FALSE', reason, REASONS[reason])
       report.inEffect = false
     }
-    const left = await this.#confirmGone(taken, wish, observed)
+    const left = await this.#confirmation.ofGone(taken, wish, observed)
     // One that waits stays due.
     const applied = failure === undefined && !(wanted.awaitsSuccessor && !wanted.placed)
     const news = left.length > 0 || (applied && taken.applied < wanted.asked)
@@ -183,7 +200,7 @@ export class Reconciler {
       const { loadBalancer, generation } = wanted
       log.info({ loadBalancer, generation, writes: todo.length }, 'rules were written')
     }
-    return todo.length
+    return { wrote: todo.length, done: applied ? wanted.asked : 0 }
   }
 
   /** What is desired, once holds are open on every VIP that shall get a rule here. */
@@ -191,18 +208,19 @@ export class Reconciler {
     taken: TakenPlacement,
     capabilities: Capabilities,
   ): Promise<{ wanted: Wanted; wish: Desired }> {
-    const { store, owner, places } = this.#with
+    const { places } = this.#with
+    const { loadBalancer } = taken.wanted
     const { holds } = taken
     const wanted = places.claim(taken.wanted, capabilities)
     const wish = desired(wanted, capabilities)
     const held = new Set(holds.map(({ vip }) => vip))
     const missing = Object.entries(wish.vips)
       .filter(([vip, { wanted: served }]) => served && !held.has(vip))
-      .map(([vip, { rule }]) => ({ vip, rule }))
+      .map(([vip, { rule }]) => ({ loadBalancer, vip, rule }))
     if (missing.length === 0) return { wanted, wish }
-    const granted = await openHolds(store, owner, wanted.loadBalancer, missing)
-    taken.holds.push(...missing.filter(({ vip }) => granted.has(vip)))
-    const refused = new Set(missing.flatMap(({ vip }) => (granted.has(vip) ? [] : vip)))
+    const granted = await this.#holds.do(missing)
+    taken.holds.push(...missing.filter((one) => granted.has(holdKey(one))))
+    const refused = new Set(missing.flatMap((one) => (granted.has(holdKey(one)) ? [] : one.vip)))
     if (refused.size === 0) return { wanted, wish }
     // Another load balancer may still be carried with it: it closes its hold, and then asks us.
     const vips = wanted.vips.map((vip) =>
@@ -235,7 +253,7 @@ export class Reconciler {
       }
       return undefined
     } catch (error) {
-      if (error instanceof Unreachable) this.#noteUnsure(todo)
+      if (error instanceof Unreachable) this.#confirmation.noteUnsure(todo)
       if (!(error instanceof ApiFailure || error instanceof Unreachable)) throw error
       if (!(error instanceof ApiFailure && error.schemaMismatch)) return error
       await this.#with.schemaChanged()
@@ -256,52 +274,6 @@ export class Reconciler {
     if (object !== undefined) view.learn(object)
   }
 
-  /**
-   * The held VIPs of which nothing is left here. What is followed may be some milliseconds old, and
-   * a write whose answer was lost may have been done: so the API server itself is asked before a hold
-   * is given up.
-   */
-  async #confirmGone(taken: TakenPlacement, wish: Desired, observed: Observed): Promise<string[]> {
-    const { cluster, signal, lookAgain } = this.#with
-    const { loadBalancer } = taken.wanted
-    const left: string[] = []
-    for (const { vip, rule } of taken.holds) {
-      if (wish.vips[vip]?.wanted || !gone(vip, rule, observed)) continue
-      const wait = this.#unsureFor(rule)
-      if (wait > 0) {
-        lookAgain(loadBalancer, wait)
-        continue
-      }
-      const namespace = DATA_PLANE_NAMESPACE
-      const removed = await cluster.remove(NETWORK_RULES, { name: rule, namespace }, { signal })
-      if (removed === 'deleting') continue
-      const labelled = (resource: Resource, labelSelector: string) =>
-        cluster.list<ServiceVIPBinding>(resource, { namespace, labelSelector }, { signal })
-      const advertised = await labelled(BGP_ADVERTISEMENTS, `${ADVERTISEMENT_RULE_LABEL}=${rule}`)
-      const bound = await labelled(SERVICE_VIP_BINDINGS, `${LOAD_BALANCER_LABEL}=${loadBalancer}`)
-      if (advertised.length > 0 || bound.some(({ spec }) => canonical(spec.vipAddress) === vip)) {
-        lookAgain(loadBalancer, UNSETTLED)
-      } else {
-        left.push(vip)
-      }
-    }
-    return left
-  }
-
-  #noteUnsure(todo: Step[]): void {
-    const until = performance.now() + UNSURE
-    for (const step of todo) {
-      if (step.act === 'apply') this.#unsure.set(step.object.metadata.name, until)
-    }
-  }
-
-  /** For how long (ms) yet a write of before may be done to a rule. */
-  #unsureFor(rule: string): number {
-    const now = performance.now()
-    for (const [name, until] of this.#unsure) if (until <= now) this.#unsure.delete(name)
-    return Math.max(this.#unsure.get(rule) ?? 0, this.#with.unsureUntil) - now
-  }
-
   async #tell(
     wanted: Wanted,
     report: PlacementReport,
@@ -309,12 +281,13 @@ export class Reconciler {
     left: string[],
     news: boolean,
   ): Promise<void> {
-    const { store, owner } = this.#with
+    const { owner, reports } = this.#with
     const { loadBalancer } = wanted
     const last = this.#reported.get(loadBalancer)
     if (!news && isDeepStrictEqual(last, report)) return
-    const ended = await reportPlacement(store, owner, loadBalancer, { report, applied, gone: left })
-    if (ended) this.#forget(loadBalancer)
+    const outcome = await reports.do({ owner, loadBalancer, report, applied, gone: left })
+    if (outcome === 'lease-lost') throw new LeaseLost(`cluster ${owner.cluster} has another owner`)
+    if (outcome === 'over') this.#forget(loadBalancer)
     else this.#reported.set(loadBalancer, report)
   }
 

@@ -3,6 +3,7 @@ import type { Cluster } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { onHint } from '../domain/hints.ts'
 import { advanceDraining, healPlacements } from '../domain/placements/derive.ts'
+import { type Outcome, reportPlacements, type Told } from '../domain/placements/report.ts'
 import { forgetReachability } from '../domain/reachability/refold.ts'
 import { removeOld } from '../domain/retention.ts'
 import { ClusterWorker } from './clusterWorker.ts'
@@ -15,6 +16,7 @@ import { type Observer, observed, UNOBSERVED } from './observer.ts'
 import { DirectProber } from './probe/directProber.ts'
 import type { Prober } from './probe/prober.ts'
 import { Slots } from './probe/slots.ts'
+import { Together } from './together.ts'
 
 /** Leases are renewed this often (ms); they last ten seconds. */
 const RENEW = 3_000
@@ -27,6 +29,11 @@ const REMOVE = 3_600_000
 const FORGET = 10_000
 /** Placements are compared with what they should be this often (ms). */
 const HEAL = 60_000
+/**
+ * What clusters report within so long (ms) of a report goes together in the next one, but at once where so
+ * many wait: as many as one cluster has under way. A first one never waits.
+ */
+const REPORTS = { apart: 50, most: 16 }
 /** So many probes may be under way at once, each with a socket. */
 const PROBES = 256
 
@@ -61,6 +68,7 @@ export function startWorkers(options: {
   const observer = options.observer ?? UNOBSERVED
   const prober = observed(options.prober ?? new DirectProber(), observer)
   const probes = new Slots(PROBES)
+  const reports = new Together<Told, Outcome>((told) => reportPlacements(store, told), REPORTS)
   const leases = new LeaseHolder<ClusterWorker>({
     store,
     owner,
@@ -73,6 +81,7 @@ export function startWorkers(options: {
         instance,
         prober,
         probes,
+        reports,
         signal,
         log: log.child({ cluster: lease.name, clusterId: lease.cluster }),
         observer,

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { reportPlacement } from '../../src/domain/placements/report.ts'
+import { reportPlacements } from '../../src/domain/placements/report.ts'
 import { ADDRESSES, useScene } from '../workers/probe/scene.ts'
 import { report } from './folding.ts'
 
@@ -11,11 +12,38 @@ test('a placement that is not wanted any more ends, and says so, once nothing of
   const tell = async (inEffect: boolean) => {
     const { asked } = await store.prisma.placement.findFirstOrThrow()
     const told = report({ asked: Number(asked), generation: 1, inEffect })
-    return reportPlacement(store, owner, id, { report: told, applied: true, gone: [] })
+    const about = { owner, loadBalancer: id, applied: true, gone: [] }
+    return reportPlacements(store, [{ ...about, report: told }])
   }
-  expect(await tell(true)).toBe(false)
+  expect(await tell(true)).toEqual(['taken'])
   await store.pool.query('UPDATE placement SET placed = false, asked = asked + 1')
-  expect(await tell(false)).toBe(false)
-  expect(await tell(true)).toBe(true)
+  expect(await tell(false)).toEqual(['taken'])
+  expect(await tell(true)).toEqual(['over'])
   expect(await store.prisma.placement.count()).toBe(0)
+})
+
+test('of reports taken in together each is about its own placement, whoever the others are of', async () => {
+  const { store, owner } = scene
+  const [one = '', two = '', three = ''] = await Promise.all(
+    ['one', 'two', 'three'].map((name) => scene.create(name, ADDRESSES.slice(0, 1))),
+  )
+  const replaced = { ...owner, epoch: owner.epoch - 1 }
+  const about = { applied: true, gone: [], report: report({ asked: 1, generation: 1 }) }
+  await store.pool.query('UPDATE placement SET asked = 2 WHERE load_balancer_id = $1', [three])
+  const told = [
+    { ...about, owner, loadBalancer: three },
+    { ...about, owner: replaced, loadBalancer: two },
+    { ...about, owner, loadBalancer: randomUUID() },
+    { ...about, owner, loadBalancer: one, applied: false },
+  ]
+  expect(await reportPlacements(store, told)).toEqual(['taken', 'lease-lost', 'over', 'taken'])
+  const stored = await store.prisma.placement.findMany({ orderBy: { loadBalancerId: 'asc' } })
+  const found = (id: string) => {
+    const { applied, due, report: last } = stored.find((each) => each.loadBalancerId === id) ?? {}
+    return { applied: Number(applied), due: due !== null, reported: last !== null }
+  }
+  expect(found(one)).toEqual({ applied: 0, due: true, reported: true })
+  expect(found(two)).toEqual({ applied: 0, due: true, reported: false })
+  // It was asked for anew meanwhile.
+  expect(found(three)).toEqual({ applied: 1, due: true, reported: true })
 })

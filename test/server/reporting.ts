@@ -6,7 +6,7 @@ import { readLoadBalancers } from '../../src/domain/loadBalancers/read.ts'
 import { registerCluster } from '../../src/domain/operators/clusters.ts'
 import { renewLeases } from '../../src/domain/placements/leases.ts'
 import type { Ownership } from '../../src/domain/placements/ownership.ts'
-import { reportPlacement } from '../../src/domain/placements/report.ts'
+import { reportPlacements } from '../../src/domain/placements/report.ts'
 import type { PlacementReport } from '../../src/rules/report.ts'
 import { decodeId } from '../../src/schema/ids.ts'
 import { backendReport, report, vipReport } from '../domain/folding.ts'
@@ -81,8 +81,10 @@ export async function speakForClusters({ store }: Pick<Service, 'store'>) {
       ...change,
     })
   }
-  const tell = (id: string, name: string, told: PlacementReport): Promise<boolean> =>
-    reportPlacement(store, ownerOf(name), uuidOf(id), { report: told, applied: true, gone: [] })
+  const tell = async (id: string, name: string, told: PlacementReport): Promise<void> => {
+    const about = { owner: ownerOf(name), loadBalancer: uuidOf(id) }
+    await reportPlacements(store, [{ ...about, report: told, applied: true, gone: [] }])
+  }
   return {
     ownerOf,
     inEffect,

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
-import { LeaseLost } from '../../src/domain/placements/ownership.ts'
-import { reportPlacement } from '../../src/domain/placements/report.ts'
+import { reportPlacements } from '../../src/domain/placements/report.ts'
 import { ADDRESSES, speakForClusters, uuidOf } from './reporting.ts'
 import { create, field, useService } from './service.ts'
 import { standing } from './standing.ts'
@@ -143,6 +142,23 @@ test('a change with the same outcome moves observedGeneration, and no time', asy
   expect(after.events.nodes[0]?.reason).toBe('LoadBalancerSettled')
 })
 
+test('what two clusters report together is folded once: one event, and it has settled', async () => {
+  const id = await served()
+  const before = await storedOf(id)
+  const told = await Promise.all(
+    ['east-1', 'east-2'].map(async (name) => ({
+      owner: clusters.ownerOf(name),
+      loadBalancer: uuidOf(id),
+      report: await clusters.inEffect(id, name),
+      applied: true,
+      gone: [],
+    })),
+  )
+  expect(await reportPlacements(service.store, told)).toEqual(['taken', 'taken'])
+  expect(await storedOf(id)).toEqual({ version: before.version + 1, events: before.events + 1 })
+  expect((await show(id)).status.observedGeneration).toBe(1)
+})
+
 test('a report never takes the place of a newer one, nor does one of an owner who was replaced', async () => {
   const id = await served()
   const old = await clusters.inEffect(id, 'east-1', { inEffect: false })
@@ -159,7 +175,7 @@ test('a report never takes the place of a newer one, nor does one of an owner wh
   const { cluster, epoch } = clusters.ownerOf('east-1')
   const replaced = { cluster, epoch: epoch - 1 }
   const told = { report: { ...old, asked: 99 }, applied: true, gone: [] }
-  const late = reportPlacement(store, replaced, uuidOf(id), told)
-  await expect(late).rejects.toBeInstanceOf(LeaseLost)
+  const late = [{ owner: replaced, loadBalancer: uuidOf(id), ...told }]
+  expect(await reportPlacements(store, late)).toEqual(['lease-lost'])
   expect(await storedOf(id)).toEqual(before)
 })

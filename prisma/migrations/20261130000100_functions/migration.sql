@@ -351,6 +351,27 @@ LANGUAGE sql STABLE AS $$
   WHERE lb.id = ANY ($1) AND ($2 IS NULL OR lb.project = $2)
 $$;
 
+-- Writes what statuses were folded into, each with its event where it has one: [{id, status, version,
+-- event: {reason, message, actor, changes}}]. Answers those of them that reservations follow: bound to
+-- the load balancer, or carried by it still. The caller has locked the load balancers' rows.
+CREATE FUNCTION write_statuses(folded jsonb) RETURNS SETOF uuid
+LANGUAGE sql AS $$
+  WITH written AS (
+    UPDATE load_balancer lb SET status = item.status, phase = item.status ->> 'phase',
+      observed_generation = (item.status ->> 'observedGeneration')::integer, version = item.version
+    FROM jsonb_to_recordset($1) AS item (id uuid, status jsonb, version bigint, event jsonb)
+    WHERE lb.id = item.id RETURNING lb.id, lb.project, lb.generation, lb.version, item.event),
+  told AS (
+    INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name, changes)
+    SELECT clock_timestamp(), project, 'LoadBalancer', id, version, generation, event ->> 'reason', event ->> 'message',
+      event #>> '{actor,kind}', event #>> '{actor,name}', event -> 'changes'
+    FROM written WHERE jsonb_typeof(event) = 'object' ORDER BY id)
+  SELECT id FROM written
+  WHERE EXISTS (SELECT FROM ipv4_reservation reservation WHERE reservation.load_balancer_id = written.id)
+    OR EXISTS (SELECT FROM hold JOIN ipv4_reservation reservation ON reservation.address = hold.vip
+      WHERE hold.load_balancer_id = written.id)
+$$;
+
 -- Why the health of a backend that was just added, or whose check was just turned on or off, isn't known.
 CREATE FUNCTION first_health_reason(checked boolean, admin_state text, has_prober boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -651,36 +672,125 @@ LANGUAGE sql STABLE AS $$
   WHERE placement.cluster_id = $1 AND placement.load_balancer_id = ANY ($2)
 $$;
 
--- Opens holds before the first apply of rules, and answers the VIPs for which it may be done: those
+-- Opens holds before the first apply of rules, and answers those for which it may be done: the VIPs
 -- that the load balancer owns now and that no other one has an open hold on. The rows of the addresses
 -- are locked, so that two load balancers never both find an address free. Only for the cluster's
--- present owner and a load balancer that is to be there: a hold that a former owner opened late would be
+-- present owner and load balancers that are to be there: a hold that a former owner opened late would be
 -- closed by nobody.
-CREATE FUNCTION open_holds(the_cluster uuid, epoch bigint, load_balancer uuid, vips inet[], rules text[]) RETURNS SETOF inet
+CREATE FUNCTION open_holds(the_cluster uuid, epoch bigint, load_balancers uuid[], vips inet[], rules text[])
+RETURNS TABLE (load_balancer uuid, vip inet)
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 BEGIN
   PERFORM FROM cluster WHERE id = the_cluster AND lease_epoch = epoch FOR KEY SHARE;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'LB002', MESSAGE = 'the cluster has another owner';
   END IF;
   PERFORM FROM ipv4_reservation WHERE address = ANY (vips) ORDER BY id FOR UPDATE;
-  PERFORM FROM placement WHERE load_balancer_id = load_balancer AND cluster_id = the_cluster AND placed FOR SHARE;
-  IF NOT FOUND THEN
-    RETURN;
-  END IF;
+  PERFORM FROM placement WHERE load_balancer_id = ANY (load_balancers) AND cluster_id = the_cluster AND placed
+  ORDER BY load_balancer_id FOR SHARE;
   PERFORM FROM ipv6_block WHERE vip = ANY (vips) ORDER BY vip FOR UPDATE;
   RETURN QUERY
   INSERT INTO hold (cluster_id, vip, load_balancer_id, rule_name)
-  SELECT the_cluster, wanted.vip, load_balancer, wanted.rule
-  FROM unnest(vips, rules) AS wanted (vip, rule)
-  WHERE (EXISTS (SELECT FROM ipv4_reservation held WHERE held.address = wanted.vip AND held.load_balancer_id = load_balancer)
-      OR EXISTS (SELECT FROM ipv6_block held WHERE held.vip = wanted.vip AND held.load_balancer_id = load_balancer))
+  SELECT the_cluster, wanted.vip, wanted.load_balancer, wanted.rule
+  FROM unnest(load_balancers, vips, rules) AS wanted (load_balancer, vip, rule)
+  WHERE EXISTS (SELECT FROM placement WHERE load_balancer_id = wanted.load_balancer AND cluster_id = the_cluster AND placed)
+    AND (EXISTS (SELECT FROM ipv4_reservation held WHERE held.address = wanted.vip AND held.load_balancer_id = wanted.load_balancer)
+      OR EXISTS (SELECT FROM ipv6_block held WHERE held.vip = wanted.vip AND held.load_balancer_id = wanted.load_balancer))
     AND NOT EXISTS (SELECT FROM hold other WHERE other.vip = wanted.vip AND other.gone_at IS NULL
-      AND other.load_balancer_id <> load_balancer)
+      AND other.load_balancer_id <> wanted.load_balancer)
   ON CONFLICT (cluster_id, vip, load_balancer_id) DO UPDATE
   SET since = CASE WHEN hold.gone_at IS NULL THEN hold.since ELSE clock_timestamp() END,
     gone_at = NULL, rule_name = excluded.rule_name
-  RETURNING hold.vip;
+  RETURNING hold.load_balancer_id, hold.vip;
+END $$;
+
+-- Takes in what clusters say of load balancers, at most once for each placement: [{place, cluster, epoch,
+-- load_balancer, report, applied, gone}], where `applied` says that all up to the report's number was
+-- applied, and `gone` holds the VIPs of which nothing is left there. Closes their holds, asks those who
+-- waited for them, and ends placements that are not wanted any more once nothing of them is left. Answers
+-- for each whether the cluster has another owner (then nothing of it is written), whether there is no such
+-- placement any more, whether holds were closed, and whether the load balancer is being deleted. Nobody can
+-- take a cluster over before this transaction ends: taking over skips locked rows, see renewLeases;
+-- renewing doesn't conflict. Who changes where a load balancer is placed, or has it deleted, locks its row first.
+CREATE FUNCTION take_reports(told jsonb)
+RETURNS TABLE (place integer, lost boolean, over boolean, closed boolean, deleting boolean)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  about uuid[] := ARRAY(SELECT (jsonb_path_query(told, '$[*].load_balancer') #>> '{}')::uuid);
+  let_go inet[] := ARRAY(SELECT (jsonb_path_query(told, '$[*].gone[*]') #>> '{}')::inet);
+  waiting uuid[] := '{}';
+  closing integer[] := '{}';
+  unwanted boolean;
+BEGIN
+  PERFORM FROM load_balancer WHERE id = ANY (about) ORDER BY id FOR NO KEY UPDATE;
+  PERFORM FROM cluster WHERE id = ANY (ARRAY(SELECT (jsonb_path_query(told, '$[*].cluster') #>> '{}')::uuid))
+  ORDER BY id FOR KEY SHARE;
+  IF cardinality(let_go) > 0 THEN
+    -- Who binds one of these addresses meanwhile waits for the hold to be closed, or is found here.
+    PERFORM FROM ipv4_reservation WHERE address = ANY (let_go) ORDER BY id FOR UPDATE;
+    waiting := ARRAY(SELECT load_balancer_id FROM ipv4_reservation
+      WHERE address = ANY (let_go) AND load_balancer_id IS NOT NULL);
+  END IF;
+  PERFORM FROM placement WHERE load_balancer_id = ANY (about || waiting)
+  ORDER BY load_balancer_id, cluster_id FOR NO KEY UPDATE;
+  WITH item AS MATERIALIZED (
+    SELECT told_of.*, (told_of.report ->> 'asked')::bigint AS asked, before.placed,
+      coalesce((before.report ->> 'asked')::bigint, 0) <= (told_of.report ->> 'asked')::bigint AS newer
+    FROM jsonb_to_recordset(told) AS told_of (cluster uuid, epoch bigint, load_balancer uuid, report jsonb, applied boolean)
+    JOIN cluster ON cluster.id = told_of.cluster AND lease_epoch = epoch
+    JOIN placement before ON before.load_balancer_id = told_of.load_balancer AND before.cluster_id = told_of.cluster),
+  written AS (
+    UPDATE placement SET
+      report = CASE WHEN item.newer THEN item.report ELSE placement.report END,
+      reported_at = CASE WHEN item.newer THEN clock_timestamp() ELSE reported_at END,
+      settled_generation = CASE WHEN item.newer AND (item.report ->> 'inEffect')::boolean
+        THEN greatest(settled_generation, (item.report ->> 'generation')::integer) ELSE settled_generation END,
+      applied = CASE WHEN item.applied THEN greatest(placement.applied, item.asked) ELSE placement.applied END,
+      due = CASE WHEN item.applied AND placement.asked = item.asked THEN NULL ELSE due END,
+      attempts = CASE WHEN item.applied THEN 0 ELSE attempts END,
+      last_error = CASE WHEN item.applied THEN NULL ELSE last_error END,
+      trace = CASE WHEN item.applied AND placement.asked = item.asked THEN NULL ELSE trace END
+    FROM item
+    WHERE placement.load_balancer_id = item.load_balancer AND placement.cluster_id = item.cluster
+      -- What tells nothing new writes nothing.
+      AND (item.newer AND (placement.report IS DISTINCT FROM item.report
+          OR (item.report ->> 'inEffect')::boolean AND settled_generation < (item.report ->> 'generation')::integer)
+        OR item.applied AND (placement.applied < item.asked OR attempts > 0 OR last_error IS NOT NULL
+          OR placement.asked = item.asked AND (due IS NOT NULL OR trace IS NOT NULL))))
+  SELECT bool_or(NOT placed) INTO unwanted FROM item;
+  IF cardinality(let_go) > 0 THEN
+    WITH closed AS (
+      UPDATE hold SET gone_at = clock_timestamp()
+      FROM jsonb_to_recordset(told) AS item (place integer, cluster uuid, epoch bigint, load_balancer uuid, gone inet[])
+      JOIN cluster ON cluster.id = item.cluster AND lease_epoch = epoch
+      WHERE hold.cluster_id = item.cluster AND hold.load_balancer_id = item.load_balancer
+        AND hold.vip = ANY (item.gone) AND hold.gone_at IS NULL
+      RETURNING item.place, hold.vip, hold.load_balancer_id),
+    asked AS (
+      UPDATE placement SET asked = asked + 1, due = clock_timestamp()
+      WHERE placed AND load_balancer_id IN (
+        SELECT reservation.load_balancer_id FROM closed
+        JOIN ipv4_reservation reservation ON reservation.address = closed.vip
+          AND reservation.load_balancer_id <> closed.load_balancer_id))
+    SELECT array_agg(place) INTO closing FROM closed;
+  END IF;
+  IF unwanted THEN
+    DELETE FROM placement USING jsonb_to_recordset(told) AS item (cluster uuid, epoch bigint, load_balancer uuid)
+    JOIN cluster ON cluster.id = item.cluster AND lease_epoch = epoch
+    WHERE load_balancer_id = item.load_balancer AND cluster_id = item.cluster AND NOT placed
+      AND (report ->> 'asked')::bigint = asked AND (report ->> 'inEffect')::boolean
+      AND NOT EXISTS (SELECT FROM hold WHERE hold.cluster_id = item.cluster
+        AND hold.load_balancer_id = item.load_balancer AND hold.gone_at IS NULL);
+  END IF;
+  RETURN QUERY
+  SELECT item.place, lb.id IS NOT NULL AND cluster.id IS NULL, placement.cluster_id IS NULL,
+    item.place = ANY (coalesce(closing, '{}')), coalesce(lb.deleting_since IS NOT NULL, false)
+  FROM jsonb_to_recordset(told) AS item (place integer, cluster uuid, epoch bigint, load_balancer uuid)
+  LEFT JOIN load_balancer lb ON lb.id = item.load_balancer
+  LEFT JOIN cluster ON cluster.id = item.cluster AND lease_epoch = epoch
+  LEFT JOIN placement ON placement.load_balancer_id = item.load_balancer AND placement.cluster_id = item.cluster;
 END $$;
 
 -- A quota's limit; NULL: unlimited.

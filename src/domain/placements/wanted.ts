@@ -26,23 +26,26 @@ export type WantedRow = {
   cordoned: string[]
 }
 
-/** By cluster, the ids of load balancers that are due there, the longest due first; at most `limit` each. */
+/** A load balancer that is due in a cluster, and the number that was asked last. */
+export type DuePlacement = { loadBalancer: string; asked: number }
+
+/** By cluster, the load balancers that are due there, the longest due first; at most `limit` each. */
 export async function readDue(
   store: Store,
   clusters: string[],
   limit: number,
-): Promise<Map<string, string[]>> {
-  const { rows } = await store.pool.query<{ cluster: string; ids: string[] }>({
+): Promise<Map<string, DuePlacement[]>> {
+  const { rows } = await store.pool.query<{ cluster: string; due: DuePlacement[] }>({
     name: 'read-due-placements',
     text: `
-SELECT cluster, array_agg(due.id ORDER BY due.due) AS ids
+SELECT cluster, json_agg(json_build_object('loadBalancer', due.id, 'asked', due.asked) ORDER BY due.due) AS due
 FROM unnest($1::uuid[]) AS cluster CROSS JOIN LATERAL (
-  SELECT load_balancer_id AS id, due FROM placement
+  SELECT load_balancer_id AS id, asked, due FROM placement
   WHERE cluster_id = cluster AND due <= clock_timestamp() ORDER BY due LIMIT $2) AS due
 GROUP BY cluster`,
     values: [clusters, limit],
   })
-  return new Map(rows.map(({ cluster, ids }) => [cluster, ids]))
+  return new Map(rows.map(({ cluster, due }) => [cluster, due]))
 }
 
 /** The ids of all load balancers that are, or were, placed in a cluster. */

@@ -1,0 +1,73 @@
+import { sqlState } from '../db/failure.ts'
+
+type Entry<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void }
+
+/**
+ * Does work of one kind for many who ask at about the same time: what is asked for while some of it is
+ * under way goes together in the next turn. Each turn costs a round trip, whatever it is about.
+ */
+export class Together<T, R> {
+  readonly #work: (items: T[]) => Promise<readonly R[]>
+  readonly #apart: number
+  readonly #most: number
+  #waiting: Entry<T, R>[] = []
+  #busy = false
+  #last = Number.NEGATIVE_INFINITY
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * `work` answers one result for each item, in their order. `apart`: turns begin at least so long (ms)
+   * after one another, unless `most` items wait; no turn has more.
+   */
+  constructor(
+    work: (items: T[]) => Promise<readonly R[]>,
+    { apart = 0, most = 64 }: { apart?: number; most?: number } = {},
+  ) {
+    this.#work = work
+    this.#apart = apart
+    this.#most = most
+  }
+
+  do(item: T): Promise<R> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject })
+      this.#next()
+    })
+  }
+
+  #next(): void {
+    if (this.#busy || this.#waiting.length === 0) return
+    const rest = this.#last + this.#apart - performance.now()
+    clearTimeout(this.#timer)
+    if (rest > 0 && this.#waiting.length < this.#most) {
+      this.#timer = setTimeout(() => this.#next(), rest)
+      return
+    }
+    this.#busy = true
+    // Those who ask in this moment come along.
+    setImmediate(() => void this.#turn())
+  }
+
+  async #turn(): Promise<void> {
+    this.#last = performance.now()
+    await this.#attempt(this.#waiting.splice(0, this.#most))
+    this.#busy = false
+    this.#next()
+  }
+
+  async #attempt(entries: Entry<T, R>[]): Promise<void> {
+    try {
+      const results = await this.#work(entries.map(({ item }) => item))
+      for (const [place, { resolve, reject }] of entries.entries()) {
+        const result = results[place]
+        if (result === undefined) reject(new Error('there is no result for one of the items'))
+        else resolve(result)
+      }
+    } catch (error) {
+      // What PostgreSQL refuses may be the fault of one of them: the others don't suffer by it.
+      if (entries.length > 1 && sqlState(error) !== undefined)
+        for (const entry of entries) await this.#attempt([entry])
+      else for (const { reject } of entries) reject(error)
+    }
+  }
+}

@@ -196,6 +196,11 @@ export class ClusterWorker {
     return this.#queue.asked
   }
 
+  /** How many load balancers are worked now; none of a cluster that doesn't answer. */
+  get underWay(): number {
+    return this.#reach.callsFail ? 0 : this.#queue.running
+  }
+
   /** What an operator says of the cluster may have changed. */
   renewed(lease: Lease): void {
     this.#probing.hasProber = lease.hasProber

@@ -51,6 +51,11 @@ export class DirtyQueue {
     return this.#asked.size
   }
 
+  /** How many are being looked at. */
+  get running(): number {
+    return this.#running.size
+  }
+
   /** Keys that are waiting or being looked at. */
   get size(): number {
     return this.#asked.size + this.#waiting.size + this.#running.size

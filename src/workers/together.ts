@@ -10,49 +10,65 @@ export class Together<T, R> {
   readonly #work: (items: T[]) => Promise<readonly R[]>
   readonly #apart: number
   readonly #most: number
+  readonly #expected: () => number
   #waiting: Entry<T, R>[] = []
   #busy = false
+  #scheduled = false
   #last = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   /**
    * `work` answers one result for each item, in their order. `apart`: turns begin at least so long (ms)
-   * after one another, unless `most` items wait; no turn has more.
+   * after one another, unless `most` items wait or all that are `expected` to; no turn has more than `most`.
    */
   constructor(
     work: (items: T[]) => Promise<readonly R[]>,
-    { apart = 0, most = 64 }: { apart?: number; most?: number } = {},
+    options: { apart?: number; most?: number; expected?: () => number } = {},
   ) {
     this.#work = work
-    this.#apart = apart
-    this.#most = most
+    this.#apart = options.apart ?? 0
+    this.#most = options.most ?? 64
+    this.#expected = options.expected ?? (() => Number.POSITIVE_INFINITY)
   }
 
   do(item: T): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject })
+      this.#soon()
+    })
+  }
+
+  /** Those who ask in this moment come along, and who was answered goes on and isn't expected any more. */
+  #soon(): void {
+    if (this.#busy || this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
       this.#next()
     })
   }
 
   #next(): void {
-    if (this.#busy || this.#waiting.length === 0) return
+    if (this.#waiting.length === 0) return
     const rest = this.#last + this.#apart - performance.now()
-    clearTimeout(this.#timer)
-    if (rest > 0 && this.#waiting.length < this.#most) {
-      this.#timer = setTimeout(() => this.#next(), rest)
+    if (rest > 0 && this.#waiting.length < Math.min(this.#most, this.#expected())) {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined
+        this.#soon()
+      }, rest)
       return
     }
-    this.#busy = true
-    // Those who ask in this moment come along.
-    setImmediate(() => void this.#turn())
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    void this.#turn()
   }
 
   async #turn(): Promise<void> {
+    this.#busy = true
     this.#last = performance.now()
     await this.#attempt(this.#waiting.splice(0, this.#most))
     this.#busy = false
-    this.#next()
+    if (this.#waiting.length > 0) this.#soon()
   }
 
   async #attempt(entries: Entry<T, R>[]): Promise<void> {

@@ -30,8 +30,8 @@ const FORGET = 10_000
 /** Placements are compared with what they should be this often (ms). */
 const HEAL = 60_000
 /**
- * What clusters report within so long (ms) of a report goes together in the next one, but at once where so
- * many wait: as many as one cluster has under way. A first one never waits.
+ * Reports of what is worked at the same time go together, at most so many, and wait for one another at most
+ * so long (ms).
  */
 const REPORTS = { apart: 50, most: 16 }
 /** So many probes may be under way at once, each with a socket. */
@@ -68,7 +68,10 @@ export function startWorkers(options: {
   const observer = options.observer ?? UNOBSERVED
   const prober = observed(options.prober ?? new DirectProber(), observer)
   const probes = new Slots(PROBES)
-  const reports = new Together<Told, Outcome>((told) => reportPlacements(store, told), REPORTS)
+  const reports: Together<Told, Outcome> = new Together((told) => reportPlacements(store, told), {
+    ...REPORTS,
+    expected: () => [...leases.serving()].reduce((sum, { underWay }) => sum + underWay, 0),
+  })
   const leases = new LeaseHolder<ClusterWorker>({
     store,
     owner,

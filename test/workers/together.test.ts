@@ -73,6 +73,27 @@ it('turns keep apart, but not when enough wait', async () => {
   expect(turns).toEqual([1, 2])
 })
 
+it('nobody waits for more than are expected', async () => {
+  const turns: number[] = []
+  let expected = 2
+  const together = new Together<number, number>(
+    async (items) => {
+      turns.push(items.length)
+      return items
+    },
+    { apart: 3_600_000, expected: () => expected },
+  )
+  await together.do(1)
+  const waiting = together.do(2)
+  await turn()
+  expect(turns).toEqual([1])
+  await Promise.all([waiting, together.do(3)])
+  expect(turns).toEqual([1, 2])
+  expected = 1
+  await together.do(4)
+  expect(turns).toEqual([1, 2, 1])
+})
+
 it('what one of them is refused for is not the failure of the others', async () => {
   const together = new Together<number, number>(async (items) => {
     if (items.includes(2)) throw refusal()

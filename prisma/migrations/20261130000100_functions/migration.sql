@@ -733,7 +733,9 @@ BEGIN
     waiting := ARRAY(SELECT load_balancer_id FROM ipv4_reservation
       WHERE address = ANY (let_go) AND load_balancer_id IS NOT NULL);
   END IF;
-  PERFORM FROM placement WHERE load_balancer_id = ANY (about || waiting)
+  PERFORM FROM placement WHERE (load_balancer_id, cluster_id) IN (
+    SELECT load_balancer, cluster FROM jsonb_to_recordset(told) AS item (load_balancer uuid, cluster uuid)
+    UNION SELECT load_balancer_id, cluster_id FROM placement WHERE load_balancer_id = ANY (waiting))
   ORDER BY load_balancer_id, cluster_id FOR NO KEY UPDATE;
   WITH item AS MATERIALIZED (
     SELECT told_of.*, (told_of.report ->> 'asked')::bigint AS asked, before.placed,

@@ -55,6 +55,7 @@ export function fieldChanges(
   }
   return Object.keys({ ...before, ...after }).flatMap((field) => {
     const [was, is] = [before[field] ?? null, after[field] ?? null]
+    if (was === is) return []
     // Not by their texts, since jsonb keeps no order of keys; cloned, since literals of a document have no prototype.
     if (isDeepStrictEqual(structuredClone(was), structuredClone(is))) return []
     return [{ path: field.split('.'), before: text(was), after: text(is) }]

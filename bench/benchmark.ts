@@ -31,9 +31,8 @@ export async function rate(
   seconds: number,
   call: (client: number) => Promise<unknown>,
 ): Promise<Rate> {
-  const cpuBefore = cpuOfTree()
-  const begun = performance.now()
-  const end = begun + seconds * 1000
+  const ended = measuring()
+  const end = performance.now() + seconds * 1000
   let calls = 0
   await Promise.all(
     Array.from({ length: clients }, async (_, client) => {
@@ -43,10 +42,19 @@ export async function rate(
       }
     }),
   )
-  const took = (performance.now() - begun) / 1000
-  const cpuAfter = cpuOfTree()
-  const cpu = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / calls
-  return { perSecond: calls / took, cpu }
+  return ended(calls)
+}
+
+/** Begins to measure; what it answers is called with how many calls there were. */
+export function measuring(): (calls: number) => Rate {
+  const cpuBefore = cpuOfTree()
+  const begun = performance.now()
+  return (calls) => {
+    const took = (performance.now() - begun) / 1000
+    const cpuAfter = cpuOfTree()
+    const cpu = cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / calls
+    return { perSecond: calls / took, cpu }
+  }
 }
 
 /** What was measured under a name. */
@@ -76,8 +84,7 @@ export async function inTurns(
     const perSecond = median(rates.map((one) => one.perSecond))
     const cpu = cpus.length === 0 ? null : median(cpus)
     medians.set(name, { perSecond, cpu })
-    const told = cpu === null ? '' : `, ${(cpu * 1000).toFixed(2)} ms of CPU each`
-    console.log(`  ${name.padEnd(14)} ${perSecond.toFixed(0)}/s${told}`)
+    console.log(`  ${name.padEnd(14)} ${wordsOf({ perSecond, cpu })}`)
   }
   return (name) => {
     const found = medians.get(name)
@@ -85,6 +92,9 @@ export async function inTurns(
     return found
   }
 }
+
+export const wordsOf = ({ perSecond, cpu }: Rate): string =>
+  `${perSecond.toFixed(0)}/s${cpu === null ? '' : `, ${(cpu * 1000).toFixed(2)} ms of CPU each`}`
 
 /** Ours as a part of the floor: by rate, which decides, and by CPU, which others on the machine disturb less. */
 export function compared(name: string, found: Found, atLeast: number): Finding[] {

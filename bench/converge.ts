@@ -7,7 +7,7 @@ import {
   SERVICE_VIP_BINDINGS,
   type ServiceVIPBinding,
 } from '../src/rules/objects.ts'
-import { type Benchmark, share } from './benchmark.ts'
+import { type Benchmark, compared, measuring, type Rate, share, wordsOf } from './benchmark.ts'
 import type { Clusters, RealCluster } from './clusters.ts'
 
 const LOAD_BALANCERS = 1_000
@@ -29,20 +29,24 @@ export const converge: Benchmark = async (ground, scale) => {
   await clusters.applied()
   await first.end()
   const raw = async (run: number) => {
-    const begun = performance.now()
+    const ended = measuring()
     await Promise.all(clusters.each.map((cluster) => applyAll(cluster, count, run)))
-    return (count * clusters.each.length * 1_000) / (performance.now() - begun)
+    return ended(count * clusters.each.length)
   }
   await raw(0)
   const before = await raw(1)
   const ours = await converged(clusters, count)
   const after = await raw(2)
-  const floor = (before + after) / 2
-  console.log(`  floor ${before.toFixed(0)} and ${after.toFixed(0)}/s, ours ${ours.toFixed(0)}/s`)
-  return [{ name: 'converge, placements', value: ours / floor, atLeast: 0.8 }]
+  for (const [name, found] of Object.entries({ before, ours, after }))
+    console.log(`  ${name.padEnd(14)} ${wordsOf(found)}`)
+  const floor = {
+    perSecond: (before.perSecond + after.perSecond) / 2,
+    cpu: before.cpu === null || after.cpu === null ? null : (before.cpu + after.cpu) / 2,
+  }
+  return compared('converge, placements', (name) => (name === 'floor' ? floor : ours), 0.8)
 }
 
-async function converged(clusters: Clusters, count: number): Promise<number> {
+async function converged(clusters: Clusters, count: number): Promise<Rate> {
   const { create, startWorker, progress } = clusters
   const numbers = Array.from({ length: count }, (_, index) => index + 2)
   await Promise.all(
@@ -55,18 +59,19 @@ async function converged(clusters: Clusters, count: number): Promise<number> {
   // What the worker reads when it starts isn't measured: from the first placement on.
   const before = await progress()
   const worker = startWorker()
-  let begun: { at: number; applied: number } | undefined
+  let begun: { ended: (count: number) => Rate; applied: number } | undefined
   let now = before
   while (now.waiting > 0) {
     await delay(LOOK)
     now = await progress()
     if (begun === undefined && now.applied > before.applied) {
-      begun = { at: performance.now(), applied: now.applied }
+      begun = { ended: measuring(), applied: now.applied }
     }
   }
-  const took = performance.now() - (begun?.at ?? 0)
+  if (begun === undefined) throw new Error('nothing was applied')
+  const found = begun.ended(now.applied - begun.applied)
   await (await worker).end()
-  return ((now.applied - (begun?.applied ?? 0)) * 1_000) / took
+  return found
 }
 
 /** A rule and its binding, one after the other, as a placement needs them. */

@@ -1,6 +1,7 @@
 import type { Outcome, Prober } from './prober.ts'
 import type { Slots } from './slots.ts'
 import type { Target } from './target.ts'
+import { Wheel } from './wheel.ts'
 
 /** Intervals vary by so much of themselves, so that backends don't stay in step. */
 const JITTER = 0.1
@@ -19,8 +20,10 @@ export type RoundsOptions = {
 /** Probes each target again and again, never twice at once, until it ends. */
 export class Rounds {
   readonly #with: RoundsOptions
-  readonly #timers = new Map<Target, NodeJS.Timeout>()
-  readonly #running = new Map<Target, Promise<number>>()
+  readonly #waiting = new Wheel<Target>((target) => {
+    this.#running.set(target, this.#round(target))
+  })
+  readonly #running = new Map<Target, Promise<void>>()
 
   constructor(options: RoundsOptions) {
     this.#with = options
@@ -29,13 +32,11 @@ export class Rounds {
   /** Probes it for the first time (or next, if it is waiting for that) within some milliseconds. */
   schedule(target: Target, within: number): void {
     // One under way goes on by the settings of now when it is over.
-    if (this.#running.has(target)) return
-    this.#after(target, this.#with.random() * within)
+    if (!this.#running.has(target)) this.#waiting.set(target, this.#with.random() * within)
   }
 
   stop(target: Target): void {
-    clearTimeout(this.#timers.get(target))
-    this.#timers.delete(target)
+    this.#waiting.delete(target)
     target.end()
   }
 
@@ -44,39 +45,32 @@ export class Rounds {
     await Promise.all(this.#running.values())
   }
 
-  #after(target: Target, milliseconds: number): void {
-    clearTimeout(this.#timers.get(target))
-    const begin = () => {
-      this.#timers.delete(target)
-      const round = this.#round(target).finally(() => this.#running.delete(target))
-      this.#running.set(target, round)
-      void round.then((wait) => {
-        if (!target.ended.aborted) this.#after(target, wait)
-      })
-    }
-    this.#timers.set(target, setTimeout(begin, milliseconds))
+  async #round(target: Target): Promise<void> {
+    const { slots, second, random } = this.#with
+    const due = performance.now()
+    if (slots.takeNow() || (await slots.take(target.ended))) await this.#probe(target)
+    this.#running.delete(target)
+    if (target.ended.aborted) return
+    const interval = target.group.check.intervalSeconds * second
+    const jittered = interval * (1 - JITTER + 2 * JITTER * random())
+    this.#waiting.set(target, due + jittered - performance.now())
   }
 
-  /** Answers how long to wait for the next. */
-  async #round(target: Target): Promise<number> {
-    const { slots, second, random, result, impossible } = this.#with
-    const due = performance.now()
-    if (!(await slots.take(target.ended))) return 0
+  /** In a slot that was taken for it. */
+  async #probe(target: Target): Promise<void> {
+    const { slots, result, impossible } = this.#with
     const probe = { change: target.change, beganAt: performance.now() }
     try {
-      const outcome = await this.#probe(target)
+      const outcome = await this.#ask(target)
       if (!target.ended.aborted) result(target, outcome, probe)
     } catch (error) {
       if (!target.ended.aborted) impossible(error)
     } finally {
       slots.give()
     }
-    const interval = target.group.check.intervalSeconds * second
-    const jittered = interval * (1 - JITTER + 2 * JITTER * random())
-    return Math.max(0, due + jittered - performance.now())
   }
 
-  #probe(target: Target): Promise<Outcome> {
+  #ask(target: Target): Promise<Outcome> {
     const { prober, second } = this.#with
     const { probe, timeoutSeconds } = target.group.check
     const timeout = timeoutSeconds * second

@@ -7,13 +7,17 @@ export class Slots {
     this.#free = count
   }
 
+  /** Takes one if one is free, without waiting. */
+  takeNow(): boolean {
+    if (this.#free === 0) return false
+    this.#free -= 1
+    return true
+  }
+
   /** Waits for a slot, first come first served; false: the signal ended the wait, and none was taken. */
   take(signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return Promise.resolve(false)
-    if (this.#free > 0) {
-      this.#free -= 1
-      return Promise.resolve(true)
-    }
+    if (this.takeNow()) return Promise.resolve(true)
     return new Promise((resolve) => {
       const given = () => {
         signal.removeEventListener('abort', givenUp)

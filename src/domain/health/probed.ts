@@ -10,6 +10,8 @@ export type ProbedLoadBalancer = {
   port: number
   healthCheck: HealthCheckSettings
   backends: ProbedBackend[]
+  /** Tells all this from how it was earlier, and will be. */
+  mark: string
 }
 
 export type ProbedBackend = {
@@ -23,15 +25,22 @@ export type ProbedBackend = {
   mark: string
 }
 
-/**
- * Backends that live in the cluster ($1), are checked, and fulfil a condition; but for addresses that
- * other clusters of the region, where a prober stands, know too (of those, the ones that `leftTo`).
- */
-const backendsIn = (condition: string, leftTo: string): string => `
-SELECT lb.id, lb.rules_generation AS "rulesGeneration", lb.port, lb.health_check AS "healthCheck",
+/** Of which backends there are, and of what each one's own mark is made of. */
+const MARK = `lb.rules_generation || ' ' || sum(hash_record_extended(
+    (backend.id, backend.health_state, backend.health_reason, backend.health_since), 0)) AS mark`
+const ALL = `lb.rules_generation AS "rulesGeneration", lb.port, lb.health_check AS "healthCheck",
   json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
     'state', backend.health_state, 'reason', backend.health_reason, 'flaps', backend.health_flaps,
-    'mark', health_mark(backend.health_state, backend.health_reason, backend.health_since))) AS backends
+    'mark', health_mark(backend.health_state, backend.health_reason, backend.health_since))) AS backends,
+  ${MARK}`
+
+/**
+ * Load balancers with those of their backends that live in the cluster ($1), are checked, and fulfil a
+ * condition; but for addresses that other clusters of the region, where a prober stands, know too (of
+ * those, the ones that `leftTo`).
+ */
+const backendsIn = (what: string, condition: string, leftTo: string): string => `
+SELECT lb.id, ${what}
 FROM cluster AS here
 JOIN (
   SELECT vpc_id, address FROM endpoint WHERE cluster_id = $1
@@ -46,21 +55,40 @@ JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = known.
 WHERE here.id = $1 AND ${condition}
 GROUP BY lb.id`
 
-const PROBED = backendsIn('here.has_prober', 'other.id < $1')
+const HERE = ['here.has_prober', 'other.id < $1'] as const
+const MARKS = backendsIn(MARK, ...HERE)
+const PROBED = backendsIn(ALL, `${HERE[0]} AND lb.id = ANY ($2::uuid[])`, HERE[1])
 const NOT_PROBED = backendsIn(
+  ALL,
   `NOT here.has_prober AND backend.health_reason <> 'NoProber'`,
   'other.id <> $1',
 )
 
 /**
- * All that is to be probed from a cluster where a prober stands. A backend whose address is known in
- * several clusters is probed from one of them only.
+ * The marks, by load balancer, of all that is to be probed from a cluster where a prober stands: reading
+ * them is cheaper than reading it all, which changes seldom. A backend whose address is known in several
+ * clusters is probed from one of them only.
  */
-export async function readProbed(store: Store, cluster: string): Promise<ProbedLoadBalancer[]> {
+export async function readProbedMarks(store: Store, cluster: string): Promise<Map<string, string>> {
+  const { rows } = await store.pool.query<Pick<ProbedLoadBalancer, 'id' | 'mark'>>({
+    name: 'read-probed-marks',
+    text: MARKS,
+    values: [cluster],
+  })
+  return new Map(rows.map(({ id, mark }) => [id, mark]))
+}
+
+/** What is to be probed of some load balancers. */
+export async function readProbed(
+  store: Store,
+  cluster: string,
+  ids: string[],
+): Promise<ProbedLoadBalancer[]> {
+  if (ids.length === 0) return []
   const { rows } = await store.pool.query<ProbedLoadBalancer>({
     name: 'read-probed',
     text: PROBED,
-    values: [cluster],
+    values: [cluster, ids],
   })
   return rows
 }

@@ -1,6 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../db/client.ts'
-import { type ProbedLoadBalancer, readNotProbed, readProbed } from '../../domain/health/probed.ts'
+import {
+  type ProbedLoadBalancer,
+  readNotProbed,
+  readProbed,
+  readProbedMarks,
+} from '../../domain/health/probed.ts'
 import { recordHealth } from '../../domain/health/record.ts'
 import { recordStreaks } from '../../domain/health/streaks.ts'
 import { LeaseLost, type Ownership } from '../../domain/placements/ownership.ts'
@@ -10,7 +15,7 @@ import { Rests } from '../rests.ts'
 import type { Prober } from './prober.ts'
 import { Rounds } from './rounds.ts'
 import type { Slots } from './slots.ts'
-import { type Group, Target } from './target.ts'
+import { type Group, groupOf, Target } from './target.ts'
 import { Transitions } from './transitions.ts'
 import { Trust } from './trust.ts'
 
@@ -98,7 +103,7 @@ export class Probing {
   set hasProber(hasProber: boolean) {
     if (hasProber === this.#hasProber) return
     this.#hasProber = hasProber
-    if (!hasProber) this.#apply([], performance.now())
+    if (!hasProber) this.#keepOnly(new Set())
     this.#first = true
     this.#wake()
   }
@@ -134,22 +139,31 @@ export class Probing {
   }
 
   async #read(at: number): Promise<void> {
-    const read = await readProbed(this.#with.store, this.#with.owner.cluster)
+    const { store, owner } = this.#with
+    const marks = await readProbedMarks(store, owner.cluster)
+    const others = [...marks].flatMap(([id, mark]) =>
+      this.#groups.get(id)?.mark === mark ? [] : id,
+    )
+    const read = await readProbed(store, owner.cluster, others)
     if (this.#closing.signal.aborted || !this.#hasProber) return
+    this.#keepOnly(marks)
     this.#apply(read, at)
+    this.#transitions.lookAgain()
     this.#first = false
   }
 
-  /** Takes over what the store says, read from the instant `at` on. */
-  #apply(read: ProbedLoadBalancer[], at: number): void {
-    const added: Target[] = []
-    const present = new Set(read.map(({ id }) => id))
+  /** Of load balancers; the others are not probed any more. */
+  #keepOnly(present: { has(id: string): boolean }): void {
     for (const [id, group] of this.#groups) {
       if (present.has(id)) continue
       for (const target of group.targets.values()) this.#stop(target)
       this.#groups.delete(id)
     }
-    for (const loadBalancer of read) added.push(...this.#applyOne(loadBalancer, at))
+  }
+
+  /** Takes over what the store says of some, read from the instant `at` on. */
+  #apply(read: ProbedLoadBalancer[], at: number): void {
+    const added = read.flatMap((loadBalancer) => this.#applyOne(loadBalancer, at))
     for (const target of added) {
       const interval = target.group.check.intervalSeconds * this.#second
       const apart = Math.min(interval, added.length * APART)
@@ -157,9 +171,10 @@ export class Probing {
     }
   }
 
-  #applyOne({ id, rulesGeneration, port, healthCheck, backends }: ProbedLoadBalancer, at: number) {
-    const fresh: Group = { id, rulesGeneration, port, check: healthCheck, targets: new Map() }
-    const group = this.#groups.get(id) ?? fresh
+  /** Answers those that are to be probed from now on. */
+  #applyOne(read: ProbedLoadBalancer, at: number): Target[] {
+    const { id, rulesGeneration, port, healthCheck, backends } = read
+    const group = this.#groups.get(id) ?? groupOf(read)
     this.#groups.set(id, group)
     const before = { port: group.port, check: group.check }
     Object.assign(group, { rulesGeneration, port, check: healthCheck })
@@ -183,6 +198,9 @@ export class Probing {
       if (!writing) target.refresh(backend, at)
       return []
     })
+    // Where what the store says couldn't be taken over, because of a write of ours, it is read again.
+    const taken = backends.every((backend) => group.targets.get(backend.id)?.mark === backend.mark)
+    group.mark = taken ? read.mark : undefined
     this.#transitions.look(group)
     return added
   }

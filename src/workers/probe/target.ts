@@ -1,6 +1,6 @@
 import { STEADY } from '../../domain/health/flapping.ts'
 import { type HealthReason, type History, judge, unprobed } from '../../domain/health/judge.ts'
-import type { ProbedBackend } from '../../domain/health/probed.ts'
+import type { ProbedBackend, ProbedLoadBalancer } from '../../domain/health/probed.ts'
 import type { Transition } from '../../domain/health/record.ts'
 import type { HealthCheckSettings } from '../../domain/records.ts'
 import { REASONS } from '../../rules/reasons.ts'
@@ -14,7 +14,19 @@ export type Group = {
   port: number
   check: HealthCheckSettings
   readonly targets: Map<string, Target>
+  /** Of all that was taken over from the store; undefined: something wasn't. */
+  mark: string | undefined
 }
+
+/** One that nothing is probed of yet. */
+export const groupOf = ({ id, rulesGeneration, port, healthCheck }: ProbedLoadBalancer): Group => ({
+  id,
+  rulesGeneration,
+  port,
+  check: healthCheck,
+  targets: new Map(),
+  mark: undefined,
+})
 
 const JUDGED: ReadonlySet<string> = new Set<HealthReason>([
   'Healthy',
@@ -57,6 +69,11 @@ export class Target {
 
   get port(): number {
     return this.group.check.probe.port ?? this.group.port
+  }
+
+  /** What the store says of it, as it tells one state from another. */
+  get mark(): string {
+    return this.#stored.mark
   }
 
   /** Names what is probed now: a probe that began under another number isn't judged. */

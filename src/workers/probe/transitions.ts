@@ -26,6 +26,8 @@ export class Transitions {
   readonly #closing = new AbortController()
   readonly #timers = new Map<Group, NodeJS.Timeout>()
   readonly #writing = new Map<Group, Promise<void>>()
+  /** Something of them has still to be written after a write. */
+  readonly #left = new Set<Group>()
 
   constructor(options: TransitionsOptions) {
     this.#with = options
@@ -38,12 +40,20 @@ export class Transitions {
     const hold = this.#with.rests.until(group.id) - performance.now()
     const begin = () => {
       this.#timers.delete(group)
-      this.#writing.set(
-        group,
-        this.#write(group).finally(() => this.#writing.delete(group)),
-      )
+      const ended = () => {
+        this.#writing.delete(group)
+        if (waiting(group).length > 0) this.#left.add(group)
+      }
+      this.#writing.set(group, this.#write(group).finally(ended))
     }
     this.#timers.set(group, setTimeout(begin, Math.max(GATHER, hold)))
+  }
+
+  /** What couldn't be written, or came while others were, may be now. */
+  lookAgain(): void {
+    const left = [...this.#left]
+    this.#left.clear()
+    for (const group of left) this.look(group)
   }
 
   /** Whether it is being written at the moment. */
@@ -58,7 +68,7 @@ export class Transitions {
     await Promise.all(this.#writing.values())
   }
 
-  /** What couldn't be written is found different, and looked at, when targets are read again. */
+  /** What couldn't be written is looked at again when what is to be probed is read. */
   async #write(group: Group): Promise<void> {
     const { store, owner, rests, leaseLost, log } = this.#with
     if (!(await this.#slots.take(this.#closing.signal))) return

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readProbed } from '../../../src/domain/health/probed.ts'
+import { readProbed, readProbedMarks } from '../../../src/domain/health/probed.ts'
 import { recordHealth } from '../../../src/domain/health/record.ts'
 import { addBackends, updateBackends } from '../../../src/domain/loadBalancers/backends.ts'
 import { deleteLoadBalancer } from '../../../src/domain/loadBalancers/delete.ts'
@@ -193,7 +193,7 @@ test('backends of one load balancer that fail together are one change', async ()
 
 test('what was judged before a change of the load balancer or of the backend is not written', async () => {
   const id = await scene.create('web', [A])
-  const [read] = await readProbed(scene.store, scene.owner.cluster)
+  const [read] = await readProbed(scene.store, scene.owner.cluster, [id])
   const [backend] = read?.backends ?? []
   if (read === undefined || backend === undefined) throw new Error('nothing is to be probed')
   const to = { id: backend.id, state: 'UNHEALTHY', reason: 'Unhealthy', message: 'No.' } as const
@@ -205,6 +205,32 @@ test('what was judged before a change of the load balancer or of the backend is 
   expect(await write(read.rulesGeneration + 1, 'HEALTHY Healthy then')).toBe(0)
   expect((await scene.read(id)).backends[0]?.health.state).toBe('UNKNOWN')
   expect(await write(read.rulesGeneration + 1, backend.mark)).toBe(1)
+})
+
+test('a mark tells whatever changes of what is probed, and nothing else', async () => {
+  const id = await scene.create('web', [A, B])
+  const { store, owner } = scene
+  const mark = async () => (await readProbedMarks(store, owner.cluster)).get(id)
+  const seen = new Set([await mark()])
+  await updateLoadBalancer(store, scope, { id, displayName: 'Shop' })
+  seen.add(await mark())
+  expect(seen.size).toBe(1)
+
+  const [read] = await readProbed(store, owner.cluster, [id])
+  expect(read?.mark).toBe(await mark())
+  for (const { id: backend, mark: known } of read?.backends ?? []) {
+    const to = { id: backend, known, state: 'HEALTHY', reason: 'Healthy', message: '' } as const
+    await recordHealth(store, owner, { id, rulesGeneration: read?.rulesGeneration ?? 0 }, [to])
+    seen.add(await mark())
+  }
+  await updateLoadBalancer(store, scope, { id, healthCheck: { fall: 7 } })
+  seen.add(await mark())
+  await addBackends(store, scope, { loadBalancer: id, backends: [{ address: C }] })
+  seen.add(await mark())
+  const disabled = [{ address: A, adminState: 'DISABLED' as const }]
+  await updateBackends(store, scope, { loadBalancer: id, backends: disabled })
+  seen.add(await mark())
+  expect(seen.size).toBe(6)
 })
 
 describe('a prober that sees everything fail at once', () => {

@@ -3,10 +3,12 @@ import { defaultHealthCheck } from '../../../src/domain/healthCheck.ts'
 import type { Prober } from '../../../src/workers/probe/prober.ts'
 import { Rounds } from '../../../src/workers/probe/rounds.ts'
 import { Slots } from '../../../src/workers/probe/slots.ts'
-import { type Group, Target } from '../../../src/workers/probe/target.ts'
+import { groupOf, Target } from '../../../src/workers/probe/target.ts'
 
 const check = { ...defaultHealthCheck('TCP'), intervalSeconds: 10, timeoutSeconds: 5 }
-const group: Group = { id: 'lb', rulesGeneration: 1, port: 80, check, targets: new Map() }
+const group = groupOf({
+  ...{ id: 'lb', rulesGeneration: 1, port: 80, healthCheck: check, backends: [], mark: '' },
+})
 const target = () => {
   const backend = { id: 'b', address: '::1', state: 'UNKNOWN', reason: 'NotProbedYet' } as const
   return new Target(group, { ...backend, flaps: null, mark: '' }, Date.now)

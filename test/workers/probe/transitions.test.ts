@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { readProbed } from '../../../src/domain/health/probed.ts'
 import { updateBackends } from '../../../src/domain/loadBalancers/backends.ts'
 import { failed } from '../../../src/workers/probe/prober.ts'
-import { type Group, Target } from '../../../src/workers/probe/target.ts'
+import { groupOf, Target } from '../../../src/workers/probe/target.ts'
 import { Transitions } from '../../../src/workers/probe/transitions.ts'
 import { Trust } from '../../../src/workers/probe/trust.ts'
 import { Rests } from '../../../src/workers/rests.ts'
@@ -25,11 +25,10 @@ const unhealthy = async (id: string) =>
 
 test('a first transition goes at once, further ones within a second together, and a tenant waits for none', async () => {
   const id = await scene.create('web', [A, B, C, D], { healthCheck: { fall: 1 } })
-  const [read] = await readProbed(scene.store, scene.owner.cluster)
+  const [read] = await readProbed(scene.store, scene.owner.cluster, [id])
   if (read === undefined) throw new Error('nothing is to be probed')
-  const { backends, healthCheck: check, ...rest } = read
-  const group: Group = { ...rest, check, targets: new Map() }
-  for (const backend of backends) {
+  const group = groupOf(read)
+  for (const backend of read.backends) {
     group.targets.set(backend.id, new Target(group, backend, Date.now))
   }
   const transitions = new Transitions({
@@ -60,7 +59,7 @@ test('a first transition goes at once, further ones within a second together, an
   expect(Number((await placement(id)).asked)).toBe(asked + 1)
   expect(await unhealthy(id)).toEqual([1])
   // As when what is to be probed is read again.
-  const [again] = await readProbed(scene.store, scene.owner.cluster)
+  const [again] = await readProbed(scene.store, scene.owner.cluster, [id])
   group.rulesGeneration = again?.rulesGeneration ?? 0
 
   await scene.until(id, ['UNHEALTHY', 'UNHEALTHY', 'UNHEALTHY', 'UNKNOWN'])

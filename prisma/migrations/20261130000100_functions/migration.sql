@@ -873,15 +873,17 @@ BEGIN
     'name', lb.name, 'generation', lb.generation, 'moved', moved);
 END $$;
 
--- Takes in streaks and last probe times, and forgets those of backends that are gone. Rows are locked in
--- one order, so that two owners never wait for each other.
-CREATE FUNCTION record_probes(probes jsonb, left_behind uuid[]) RETURNS void
+-- Takes in streaks and last probe times (milliseconds since 1970), place by place of four arrays, and
+-- forgets those of backends that are gone. Rows are locked in one order, so that two owners never wait
+-- for each other.
+CREATE FUNCTION record_probes(ids uuid[], instants bigint[], successes integer[], failures integer[],
+  left_behind uuid[]) RETURNS void
 LANGUAGE sql AS $$
-  DELETE FROM backend_probe WHERE backend_id = ANY ($2)
+  DELETE FROM backend_probe WHERE backend_id = ANY (left_behind)
     AND NOT EXISTS (SELECT FROM backend WHERE backend.id = backend_id);
   INSERT INTO backend_probe (backend_id, last_probed_at, consecutive_successes, consecutive_failures)
-  SELECT probe.id, probe.at, probe.successes, probe.failures
-  FROM jsonb_to_recordset($1) AS probe (id uuid, at timestamptz, successes integer, failures integer)
+  SELECT probe.id, to_timestamp(probe.instant / 1000.0), probe.succeeded, probe.failed
+  FROM unnest(ids, instants, successes, failures) AS probe (id, instant, succeeded, failed)
   WHERE EXISTS (SELECT FROM backend WHERE backend.id = probe.id)
   ORDER BY probe.id
   ON CONFLICT (backend_id) DO UPDATE SET last_probed_at = excluded.last_probed_at,

@@ -3,8 +3,8 @@ import type { Store } from '../../db/client.ts'
 /** How a backend's last probes went, for people to see. */
 export type Streak = {
   id: string
-  /** RFC 3339. */
-  at: string
+  /** Milliseconds since 1970. */
+  at: number
   successes: number
   failures: number
 }
@@ -20,7 +20,16 @@ export async function recordStreaks(
 ): Promise<void> {
   await store.pool.query({
     name: 'record-probes',
-    text: 'SELECT record_probes($1, $2::uuid[])',
-    values: [JSON.stringify(streaks), leftBehind],
+    text: 'SELECT record_probes($1, $2, $3, $4, $5::uuid[])',
+    values: [
+      column(streaks.map(({ id }) => id)),
+      column(streaks.map(({ at }) => at)),
+      column(streaks.map(({ successes }) => successes)),
+      column(streaks.map(({ failures }) => failures)),
+      leftBehind,
+    ],
   })
 }
+
+/** An array as PostgreSQL reads it: rows as JSON, with their times, took this process twice as long. */
+const column = (values: (string | number)[]): string => `{${values.join(',')}}`

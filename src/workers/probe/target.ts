@@ -140,7 +140,7 @@ export class Target {
     const { successes, failures } = this.#history
     return this.#lastProbedAt === undefined
       ? undefined
-      : { id: this.id, at: new Date(this.#lastProbedAt).toISOString(), successes, failures }
+      : { id: this.id, at: this.#lastProbedAt, successes, failures }
   }
 }
 

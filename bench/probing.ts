@@ -31,7 +31,7 @@ export const probing: Benchmark = async (ground, scale) => {
     ...connected.ports,
   )
   // Until all have been probed, and their first state is written.
-  await delay(scale.seconds * 2 * 1_000)
+  await delay(scale.seconds * 3.5 * 1_000)
   const begun = performance.now()
   const look = () => ({
     ours: { cpu: cpuOfTree(ours.pid), connections: probed.connections() },

@@ -1,7 +1,14 @@
-/** The floor of probing: so many connections in every interval, evenly. `rawConnects.ts <count> <seconds> <port> …` */
+/**
+ * The floor of probing: so many connections in every interval, evenly, each given up after a timeout.
+ * `rawConnects.ts <count> <seconds> <port> …`
+ */
 import { createConnection } from 'node:net'
 
 const [count = '0', seconds = '5', ...ports] = process.argv.slice(2)
+/** Those due within so long (ms) begin together: what wakes for each of them only costs more. */
+const TICK = 10
+/** As seeded load balancers have it (ms). */
+const TIMEOUT = 5_000
 const perMillisecond = Number(count) / (Number(seconds) * 1_000)
 const begun = performance.now()
 let turn = 0
@@ -10,9 +17,16 @@ setInterval(() => {
   while (turn < due) {
     turn += 1
     const socket = createConnection({ host: '127.0.0.1', port: Number(ports[turn % ports.length]) })
-    socket.once('connect', () => socket.destroy())
-    socket.on('error', (error) => console.error(error.message))
+    const timer = setTimeout(() => socket.destroy(new Error('no answer')), TIMEOUT)
+    socket.once('connect', () => {
+      clearTimeout(timer)
+      socket.destroy()
+    })
+    socket.on('error', (error) => {
+      clearTimeout(timer)
+      console.error(error.message)
+    })
   }
-}, 1)
+}, TICK)
 console.log('connecting')
 process.on('SIGTERM', () => process.exit(0))

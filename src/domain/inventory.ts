@@ -4,6 +4,7 @@ import { transaction } from '../db/transaction.ts'
 import { newId } from './ids.ts'
 import { rederive } from './placements/derive.ts'
 import { demandEpoch, type Ownership } from './placements/ownership.ts'
+import { REST } from './rests.ts'
 
 /** A VPC as a cluster shows it; `project` undefined: the cluster doesn't say whose it is. */
 export type SeenVpc = { ref: string; name: string; project: string | undefined }
@@ -170,34 +171,40 @@ export async function recordEndpoints(
   })
   for (const { id } of touched) left.add(id)
   for (const id of left) {
-    await rederive(store, id)
+    await rederive(store, id, REST)
     left.delete(id)
   }
   return touched.map(({ id }) => id)
 }
 
-/** Those of some attachments that carry, or carried, an address of one of some load balancers. */
-export async function readTouching(
+/**
+ * Those of some attachments that carry, or carried, an address of a load balancer that rests, and for how
+ * long (ms) it does.
+ */
+export async function readResting(
   store: Store,
   cluster: string,
-  loadBalancers: string[],
   uids: string[],
   seen: SeenEndpoint[],
-): Promise<string[]> {
-  const { rows } = await store.pool.query<{ uid: string }>(
-    `SELECT DISTINCT carried.uid
-     FROM (
-       SELECT endpoint."attachmentUid" AS uid, vpc.id AS vpc_id, endpoint.address
-       FROM jsonb_to_recordset($4) AS endpoint ("attachmentUid" text, "vpcRef" text, address inet)
-       JOIN vpc ON vpc.ref = endpoint."vpcRef"
-       UNION
-       SELECT attachment_uid, vpc_id, address FROM endpoint
-       WHERE cluster_id = $1 AND attachment_uid = ANY ($3::text[])) carried
-     JOIN backend ON backend.address = carried.address AND backend.load_balancer_id = ANY ($2::uuid[])
-     JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = carried.vpc_id`,
-    [cluster, loadBalancers, uids, JSON.stringify(seen)],
-  )
-  return rows.map(({ uid }) => uid)
+): Promise<{ uid: string; milliseconds: number }[]> {
+  const { rows } = await store.pool.query<{ uid: string; milliseconds: number }>({
+    name: 'read-resting',
+    text: `
+SELECT carried.uid, max(1000 * extract(epoch FROM lb.rests_until - clock_timestamp()))::float8 AS milliseconds
+FROM (
+  SELECT endpoint."attachmentUid" AS uid, vpc.id AS vpc_id, endpoint.address
+  FROM jsonb_to_recordset($3) AS endpoint ("attachmentUid" text, "vpcRef" text, address inet)
+  JOIN vpc ON vpc.ref = endpoint."vpcRef"
+  UNION
+  SELECT attachment_uid, vpc_id, address FROM endpoint
+  WHERE cluster_id = $1 AND attachment_uid = ANY ($2::text[])) carried
+JOIN backend ON backend.address = carried.address
+JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = carried.vpc_id
+WHERE lb.rests_until > clock_timestamp()
+GROUP BY carried.uid`,
+    values: [cluster, uids, JSON.stringify(seen)],
+  })
+  return rows
 }
 
 /** The attachments of a cluster that the store knows endpoints of; `key`: `namespace/name`. */

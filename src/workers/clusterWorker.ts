@@ -25,7 +25,6 @@ import { Probing } from './probe/probing.ts'
 import type { Slots } from './probe/slots.ts'
 import { Reachability } from './reachability.ts'
 import { Reconciler } from './reconciler.ts'
-import { Rests } from './rests.ts'
 import { Sweep } from './sweep.ts'
 import type { Together } from './together.ts'
 import { lackOf, NAMESPACE_MISSING, troubleOfFollow } from './trouble.ts'
@@ -101,10 +100,8 @@ export class ClusterWorker {
       },
       appeared: () => this.#hurry(),
     })
-    const rests = new Rests()
     this.#inventory = new Inventory({
       store,
-      rests,
       cluster,
       owner,
       leaseLost: options.leaseLost,
@@ -178,7 +175,6 @@ export class ClusterWorker {
       hasProber: lease.hasProber,
       prober: options.prober,
       slots: options.probes,
-      rests,
       leaseLost: options.leaseLost,
       log,
     })

@@ -25,7 +25,6 @@ import { InventoryWorth } from './inventoryWorth.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import { Pacing } from './pacing.ts'
-import type { Rests } from './rests.ts'
 import { endpointsOf, projectOf } from './seen.ts'
 import { Vanishing } from './vanishing.ts'
 
@@ -77,7 +76,6 @@ export class Inventory {
     chores: Chores
     log: Logger
     limits: Pick<Limits, 'settle' | 'confirm'>
-    rests: Rests
     /** All of the cluster, by `namespace/name`. */
     attachments: () => ReadonlyMap<string, VpcAttachment>
     /** Its own lists or watches failed; undefined: it works again. */
@@ -104,7 +102,6 @@ export class Inventory {
     this.#pacing = new Pacing({
       store: this.#store,
       cluster: this.#owner.cluster,
-      rests: options.rests,
       release: (kept) => this.#putBack(kept),
     })
     const failing = (kind: Resource) => (error: Error | undefined) => {
@@ -313,7 +310,7 @@ export class Inventory {
       const endpoints = [...attachments.values()].flatMap((each) => endpointsOf(each))
       const uids = [...attachments.keys()]
       const left = this.#underived
-      this.#pacing.changed(await recordEndpoints(this.#store, this.#owner, uids, endpoints, left))
+      await recordEndpoints(this.#store, this.#owner, uids, endpoints, left)
       return false
     } catch (error) {
       if (error instanceof LeaseLost) this.#leaseLost()

@@ -1,8 +1,10 @@
 import type { Store } from '../db/client.ts'
-import { readTouching } from '../domain/inventory.ts'
+import { readResting } from '../domain/inventory.ts'
 import type { VpcAttachment } from '../rules/objects.ts'
-import type { Rests } from './rests.ts'
 import { endpointsOf } from './seen.ts'
+
+/** By so much (ms) the ends of one rest may differ that were read at different times. */
+const NEAR = 50
 
 /** By uid: what it carries now; undefined: it is gone. */
 type Attachments = Map<string, VpcAttachment | undefined>
@@ -15,7 +17,6 @@ export class Pacing {
   readonly #store: Store
   readonly #cluster: string
   readonly #release: (kept: Attachments) => void
-  readonly #rests: Rests
   /** By uid, each until an instant of `performance.now`. */
   readonly #kept = new Map<string, { attachment: VpcAttachment | undefined; until: number }>()
   /** These were kept back once: whatever changes the load balancer meanwhile, they go now. */
@@ -25,12 +26,10 @@ export class Pacing {
   constructor(options: {
     store: Store
     cluster: string
-    rests: Rests
     release: (kept: Attachments) => void
   }) {
     this.#store = options.store
     this.#cluster = options.cluster
-    this.#rests = options.rests
     this.#release = options.release
   }
 
@@ -39,20 +38,15 @@ export class Pacing {
     // What comes now is newer.
     for (const uid of attachments.keys()) this.#kept.delete(uid)
     const fresh = [...attachments.keys()].filter((uid) => !this.#waited.delete(uid))
-    const resting = this.#rests.resting()
-    if (resting.length === 0 || fresh.length === 0) return
-    const until = Math.max(...resting.map((id) => this.#rests.until(id)))
+    if (fresh.length === 0) return
     const seen = fresh.flatMap((uid) => endpointsOf(attachments.get(uid)))
-    for (const uid of await readTouching(this.#store, this.#cluster, resting, fresh, seen)) {
-      this.#kept.set(uid, { attachment: attachments.get(uid), until })
+    const resting = await readResting(this.#store, this.#cluster, fresh, seen)
+    const now = performance.now()
+    for (const { uid, milliseconds } of resting) {
+      this.#kept.set(uid, { attachment: attachments.get(uid), until: now + milliseconds })
       attachments.delete(uid)
     }
     this.#arm()
-  }
-
-  /** These load balancers were changed just now. */
-  changed(loadBalancers: string[]): void {
-    this.#rests.begin(loadBalancers)
   }
 
   close(): void {
@@ -63,7 +57,7 @@ export class Pacing {
     clearTimeout(this.#timer)
     if (this.#kept.size === 0) return
     const next = Math.min(...[...this.#kept.values()].map(({ until }) => until))
-    this.#timer = setTimeout(() => this.#giveBack(), Math.max(0, next - performance.now()))
+    this.#timer = setTimeout(() => this.#giveBack(), Math.max(0, next + NEAR - performance.now()))
   }
 
   #giveBack(): void {

@@ -1,7 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
+import { readProbed } from '../../src/domain/health/probed.ts'
+import { recordHealth } from '../../src/domain/health/record.ts'
+import { rederive } from '../../src/domain/placements/derive.ts'
 import type { VpcAttachment } from '../../src/rules/objects.ts'
 import { Pacing } from '../../src/workers/pacing.ts'
-import { Rests } from '../../src/workers/rests.ts'
 import { ADDRESSES, useScene } from './probe/scene.ts'
 
 const scene = useScene()
@@ -23,31 +25,33 @@ afterEach(() => {
   for (const pacing of open) pacing.close()
 })
 
+/** Lets a load balancer rest from now on, as after a change that health or the inventory made. */
+const rest = (id: string, milliseconds = HOLD) => rederive(scene.store, id, milliseconds)
+
 function paced() {
   const released: Attachments[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
   const { store, owner } = scene
-  const rests = new Rests(HOLD)
   const release = (kept: Attachments) => {
     released.push(kept)
     resolve()
   }
-  const pacing = new Pacing({ store, cluster: owner.cluster, rests, release })
+  const pacing = new Pacing({ store, cluster: owner.cluster, release })
   open.add(pacing)
   const left = async (given: Attachments) => {
     await pacing.keepBack(given)
     return [...given.keys()]
   }
-  return { pacing, rests, released, some: promise, left }
+  return { released, some: promise, left }
 }
 
 test('a first change goes at once, further ones of the same load balancer follow together', async () => {
   const web = await scene.create('web', [A, B, C])
   await scene.create('mail', [D])
-  const { pacing, released, some, left } = paced()
+  const { released, some, left } = paced()
   expect(await left(new Map([['one', attachment('one', A)]]))).toEqual(['one'])
   const began = performance.now()
-  pacing.changed([web])
+  await rest(web)
 
   expect(await left(new Map([['two', attachment('two', B)]]))).toEqual([])
   // The scene's own attachment of C goes, and D is another load balancer's.
@@ -65,21 +69,42 @@ test('a first change goes at once, further ones of the same load balancer follow
     ],
   ])
   // Whatever changes it meanwhile: they have waited.
-  pacing.changed([web])
+  await rest(web)
   expect(await left(new Map(released[0]))).toEqual(['two', 'uid-2'])
 })
 
-test('what health changed lets the load balancer rest too', async () => {
+test('a change that health makes lets the load balancer rest too, for each of its clusters', async () => {
   const web = await scene.create('web', [A, B])
-  const { rests, left } = paced()
-  rests.begin([web])
+  const { store, owner } = scene
+  const [read] = await readProbed(store, owner.cluster, [web])
+  const [one] = read?.backends ?? []
+  if (read === undefined || one === undefined) throw new Error('nothing is to be probed')
+  const to = { state: 'UNHEALTHY', reason: 'Unhealthy', message: 'No.' } as const
+  const transitions = [{ id: one.id, known: one.mark, ...to }]
+  await recordHealth(store, owner, read, transitions, { rest: HOLD, waited: false })
+  const { left } = paced()
   expect(await left(new Map([['one', attachment('one', A)]]))).toEqual([])
+})
+
+test('a load balancer waits for its own rest only', async () => {
+  const web = await scene.create('web', [A, B])
+  const mail = await scene.create('mail', [C, D])
+  const { released, some, left } = paced()
+  await rest(web, 60_000)
+  await rest(mail, 200)
+  const both: Attachments = new Map([
+    ['one', attachment('one', A)],
+    ['two', attachment('two', C)],
+  ])
+  expect(await left(both)).toEqual([])
+  await some
+  expect(released.map((kept) => [...kept.keys()])).toEqual([['two']])
 })
 
 test('what is kept back is forgotten for what is newer', async () => {
   const web = await scene.create('web', [A, B])
-  const { pacing, released, some, left } = paced()
-  pacing.changed([web])
+  const { released, some, left } = paced()
+  await rest(web)
   expect(await left(new Map([['one', attachment('one', A)]]))).toEqual([])
   expect(await left(new Map([['one', attachment('one', ADDRESSES[9] ?? '')]]))).toEqual(['one'])
   expect(await left(new Map([['two', attachment('two', B)]]))).toEqual([])

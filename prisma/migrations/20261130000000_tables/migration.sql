@@ -163,6 +163,7 @@ CREATE TABLE "load_balancer" (
   "phase" TEXT NOT NULL,
   "observed_generation" INTEGER NOT NULL DEFAULT 0,
   "status" JSONB,
+  "rests_until" TIMESTAMPTZ(3),
   "deleting_since" TIMESTAMPTZ(3),
   "created_at" TIMESTAMPTZ(3) NOT NULL,
   "updated_at" TIMESTAMPTZ(3) NOT NULL,

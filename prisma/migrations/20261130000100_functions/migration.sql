@@ -821,11 +821,12 @@ RETURN state || ' ' || reason || ' ' || rfc3339(since);
 -- Writes what became of the health of some backends of one load balancer: [{id, known, state, reason,
 -- message, flaps}], `known` being the mark that it was judged from. Locks the load balancer first; backends
 -- whose health was changed meanwhile are left alone. One version is counted for each new state among
--- them (an event each); placements are asked where it may change which backends serve. Answers
--- {"outcome": "gone" | "lease-lost" | "stale"} with nothing changed, or
--- {"outcome": "written", version, project, name, generation, moved: […]}.
+-- them (an event each); placements are asked where it may change which backends serve, and then the load
+-- balancer rests for `rest` milliseconds. While it does, only what has `waited` is written. Answers
+-- {"outcome": "gone" | "lease-lost" | "stale"} or {"outcome": "resting", milliseconds} with nothing changed,
+-- or {"outcome": "written", version, project, name, generation, rests, moved: […]}.
 CREATE FUNCTION record_health(the_cluster uuid, epoch bigint, the_load_balancer uuid,
-  known_generation integer, changes jsonb) RETURNS jsonb
+  known_generation integer, changes jsonb, rest integer, waited boolean) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE
   lb record;
@@ -833,7 +834,7 @@ DECLARE
   states integer;
   serving_changes boolean;
 BEGIN
-  SELECT project, name, generation, version, rules_generation, deleting_since INTO lb
+  SELECT project, name, generation, version, rules_generation, rests_until, deleting_since INTO lb
   FROM load_balancer WHERE id = the_load_balancer FOR NO KEY UPDATE;
   IF NOT FOUND OR lb.deleting_since IS NOT NULL THEN
     RETURN jsonb_build_object('outcome', 'gone');
@@ -845,6 +846,10 @@ BEGIN
   -- The port, the health check or the backends were changed since: what was judged may be about another.
   IF lb.rules_generation <> known_generation THEN
     RETURN jsonb_build_object('outcome', 'stale');
+  END IF;
+  IF lb.rests_until > clock_timestamp() AND NOT waited THEN
+    RETURN jsonb_build_object('outcome', 'resting',
+      'milliseconds', 1000 * extract(epoch FROM lb.rests_until - clock_timestamp()));
   END IF;
   WITH written AS (
     UPDATE backend SET health_state = wanted.state, health_reason = wanted.reason,
@@ -864,13 +869,15 @@ BEGIN
   IF moved IS NULL THEN
     RETURN jsonb_build_object('outcome', 'stale');
   END IF;
-  UPDATE load_balancer SET version = version + states WHERE id = the_load_balancer;
+  UPDATE load_balancer SET version = version + states,
+    rests_until = CASE WHEN serving_changes THEN clock_timestamp() + rest * interval '1 millisecond' ELSE rests_until END
+  WHERE id = the_load_balancer;
   IF serving_changes THEN
     UPDATE placement SET asked = asked + 1, due = clock_timestamp()
     WHERE load_balancer_id = the_load_balancer AND placed;
   END IF;
   RETURN jsonb_build_object('outcome', 'written', 'version', lb.version + states, 'project', lb.project,
-    'name', lb.name, 'generation', lb.generation, 'moved', moved);
+    'name', lb.name, 'generation', lb.generation, 'rests', serving_changes, 'moved', moved);
 END $$;
 
 -- Takes in streaks and last probe times (milliseconds since 1970), place by place of four arrays, and

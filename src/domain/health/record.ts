@@ -7,6 +7,7 @@ import { hint } from '../hints.ts'
 import { refold } from '../loadBalancers/refold.ts'
 import { LeaseLost, type Ownership } from '../placements/ownership.ts'
 import type { HealthState } from '../records.ts'
+import { REST } from '../rests.ts'
 import type { Flaps } from './flapping.ts'
 
 /** What a backend's health becomes; `known` is the mark that this was judged from. */
@@ -31,12 +32,15 @@ type Moved = {
 }
 type Answer =
   | { outcome: 'gone' | 'lease-lost' | 'stale' }
+  | { outcome: 'resting'; milliseconds: number }
   | {
       outcome: 'written'
       version: number
       project: string
       name: string
       generation: number
+      /** Other backends serve now. */
+      rests: boolean
       moved: Moved[]
     }
 
@@ -47,44 +51,60 @@ const EVENTS = {
   NOT_CHECKED: ['BackendNotChecked', 'not checked any more'],
 } as const satisfies Record<HealthState, readonly [string, string]>
 
+export type Recorded = {
+  /** The new marks of those that were written, by backend. */
+  marks: Map<string, string>
+  /** The load balancer rests for so long (ms) now: after this, or so that nothing was written. */
+  resting: number | undefined
+}
+
 /** How many addresses a message names before it only counts them. */
 const NAMED = 3
 
 /**
  * Writes what became of backends of one load balancer: with an event for each new state, its status
- * folded anew, and its placements asked where other backends serve now. Answers the new marks of those
- * that were written; the others were changed by somebody meanwhile (or the load balancer was), and
- * have to be judged from how they are now. Throws `LeaseLost`.
+ * folded anew, and its placements asked where other backends serve now. Those without a new mark were
+ * changed by somebody meanwhile (or the load balancer was), and have to be judged from how they are now.
+ * Where others serve now the load balancer rests for `rest` ms; one that rests is changed only by what
+ * has `waited` for that already. Throws `LeaseLost`.
  */
 export async function recordHealth(
   store: Store,
   owner: Ownership,
   loadBalancer: { id: string; rulesGeneration: number },
   transitions: Transition[],
-): Promise<Map<string, string>> {
-  const moved = await transaction<Moved[]>(store, async (client) => {
+  { rest, waited } = { rest: REST, waited: true },
+): Promise<Recorded> {
+  const answer = await transaction<Answer | undefined>(store, async (client) => {
     const { rows } = await client.query<{ answer: Answer }>({
       name: 'record-health',
-      text: 'SELECT record_health($1, $2, $3, $4, $5) AS answer',
+      text: 'SELECT record_health($1, $2, $3, $4, $5, $6, $7) AS answer',
       values: [
         owner.cluster,
         owner.epoch,
         loadBalancer.id,
         loadBalancer.rulesGeneration,
         JSON.stringify(transitions),
+        rest,
+        waited,
       ],
     })
     const answer = rows[0]?.answer
     if (answer?.outcome === 'lease-lost') {
       throw new LeaseLost(`cluster ${owner.cluster} has another owner`)
     }
-    if (answer?.outcome !== 'written') return []
+    if (answer?.outcome !== 'written') return answer
     await announce(client, loadBalancer.id, answer)
     await refold(client, loadBalancer.id, { announce: false })
-    return answer.moved
+    return answer
   })
-  if (moved.length > 0) hint(store)
-  return new Map(moved.map(({ id, mark }) => [id, mark]))
+  if (answer?.outcome === 'resting') return { marks: new Map(), resting: answer.milliseconds }
+  if (answer?.outcome !== 'written') return { marks: new Map(), resting: undefined }
+  hint(store)
+  return {
+    marks: new Map(answer.moved.map(({ id, mark }) => [id, mark])),
+    resting: answer.rests ? rest : undefined,
+  }
 }
 
 async function announce(

@@ -6,21 +6,21 @@ import { refold } from '../loadBalancers/refold.ts'
 
 /**
  * Derives a load balancer's placements anew after something else than a tenant's change (inventory,
- * a cluster's mode), and folds its status.
+ * a cluster's mode), and folds its status. `rest`: how long (ms) it rests afterwards.
  */
-export function rederive(store: Store, loadBalancer: string): Promise<void> {
-  return settle(store, loadBalancer, { placements: true })
+export function rederive(store: Store, loadBalancer: string, rest = 0): Promise<void> {
+  return settle(store, loadBalancer, { placements: true, rest })
 }
 
 /** Folds a load balancer's status anew, as when one of its clusters was lost or came back. */
 export function refoldAlone(store: Store, loadBalancer: string): Promise<void> {
-  return settle(store, loadBalancer, { placements: false })
+  return settle(store, loadBalancer, { placements: false, rest: 0 })
 }
 
 async function settle(
   store: Store,
   loadBalancer: string,
-  { placements }: { placements: boolean },
+  { placements, rest }: { placements: boolean; rest: number },
 ): Promise<void> {
   await transaction(store, async (client) => {
     if (placements) {
@@ -37,6 +37,14 @@ SELECT FROM vpc WHERE id = (SELECT vpc_id FROM load_balancer WHERE id = $1) FOR 
       values: [loadBalancer],
     })
     if (locked.rows.length === 0) return
+    if (rest > 0) {
+      await client.query({
+        name: 'let-load-balancer-rest',
+        text: `
+UPDATE load_balancer SET rests_until = clock_timestamp() + $2 * interval '1 millisecond' WHERE id = $1`,
+        values: [loadBalancer, rest],
+      })
+    }
     if (placements) await client.query('SELECT ask_rivals($1), ask_placements($1)', [loadBalancer])
     await refold(client, loadBalancer, { announce: true })
     await finishDeletion(client, loadBalancer)

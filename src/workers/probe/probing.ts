@@ -9,9 +9,9 @@ import {
 import { recordHealth } from '../../domain/health/record.ts'
 import { recordStreaks } from '../../domain/health/streaks.ts'
 import { LeaseLost, type Ownership } from '../../domain/placements/ownership.ts'
+import { REST } from '../../domain/rests.ts'
 import { REASONS } from '../../rules/reasons.ts'
 import type { Logger } from '../logger.ts'
-import { Rests } from '../rests.ts'
 import type { Prober } from './prober.ts'
 import { Rounds } from './rounds.ts'
 import type { Slots } from './slots.ts'
@@ -34,8 +34,6 @@ export type ProbingOptions = {
   hasProber: boolean
   prober: Prober
   slots: Slots
-  /** Of the cluster's load balancers; its own where none are given. */
-  rests?: Rests
   leaseLost: () => void
   log: Logger
   random?: () => number
@@ -76,8 +74,8 @@ export class Probing {
     const second = options.second ?? 1_000
     this.#second = second
     this.#now = options.now ?? Date.now
-    const rests = options.rests ?? new Rests(second)
-    this.#transitions = new Transitions({ store, owner, rests, leaseLost, log })
+    const rest = (REST * second) / 1_000
+    this.#transitions = new Transitions({ store, owner, rest, leaseLost, log })
     this.#rounds = new Rounds({
       prober,
       slots,
@@ -148,7 +146,6 @@ export class Probing {
     if (this.#closing.signal.aborted || !this.#hasProber) return
     this.#keepOnly(marks)
     this.#apply(read, at)
-    this.#transitions.lookAgain()
     this.#first = false
   }
 

@@ -16,6 +16,10 @@ export type Group = {
   readonly targets: Map<string, Target>
   /** Of all that was taken over from the store; undefined: something wasn't. */
   mark: string | undefined
+  /** An instant of `performance.now`: what would be written before is written together then. */
+  restsUntil: number
+  /** It rests for all clusters; otherwise only to write less often. */
+  restsForAll: boolean
 }
 
 /** One that nothing is probed of yet. */
@@ -26,6 +30,8 @@ export const groupOf = ({ id, rulesGeneration, port, healthCheck }: ProbedLoadBa
   check: healthCheck,
   targets: new Map(),
   mark: undefined,
+  restsUntil: Number.NEGATIVE_INFINITY,
+  restsForAll: false,
 })
 
 const JUDGED: ReadonlySet<string> = new Set<HealthReason>([

@@ -2,7 +2,6 @@ import type { Store } from '../../db/client.ts'
 import { recordHealth } from '../../domain/health/record.ts'
 import { LeaseLost, type Ownership } from '../../domain/placements/ownership.ts'
 import type { Logger } from '../logger.ts'
-import type { Rests } from '../rests.ts'
 import { Slots } from './slots.ts'
 import type { Group } from './target.ts'
 
@@ -14,7 +13,8 @@ const AT_A_TIME = 4
 type TransitionsOptions = {
   store: Store
   owner: Ownership
-  rests: Rests
+  /** How long (ms) a load balancer rests after a write. */
+  rest: number
   leaseLost: () => void
   log: Logger
 }
@@ -26,8 +26,6 @@ export class Transitions {
   readonly #closing = new AbortController()
   readonly #timers = new Map<Group, NodeJS.Timeout>()
   readonly #writing = new Map<Group, Promise<void>>()
-  /** Something of them has still to be written after a write. */
-  readonly #left = new Set<Group>()
 
   constructor(options: TransitionsOptions) {
     this.#with = options
@@ -37,23 +35,17 @@ export class Transitions {
   look(group: Group): void {
     if (this.#closing.signal.aborted || this.#timers.has(group) || this.#writing.has(group)) return
     if (waiting(group).length === 0) return
-    const hold = this.#with.rests.until(group.id) - performance.now()
+    const hold = group.restsUntil - performance.now()
     const begin = () => {
       this.#timers.delete(group)
       const ended = () => {
         this.#writing.delete(group)
-        if (waiting(group).length > 0) this.#left.add(group)
+        // What couldn't be written, or came while others were.
+        this.look(group)
       }
-      this.#writing.set(group, this.#write(group).finally(ended))
+      this.#writing.set(group, this.#write(group, hold > 0 && group.restsForAll).finally(ended))
     }
     this.#timers.set(group, setTimeout(begin, Math.max(GATHER, hold)))
-  }
-
-  /** What couldn't be written, or came while others were, may be now. */
-  lookAgain(): void {
-    const left = [...this.#left]
-    this.#left.clear()
-    for (const group of left) this.look(group)
   }
 
   /** Whether it is being written at the moment. */
@@ -68,13 +60,16 @@ export class Transitions {
     await Promise.all(this.#writing.values())
   }
 
-  /** What couldn't be written is looked at again when what is to be probed is read. */
-  async #write(group: Group): Promise<void> {
-    const { store, owner, rests, leaseLost, log } = this.#with
+  /** `waited`: for a rest of the load balancer, which another cluster's owner may have begun anew. */
+  async #write(group: Group, waited: boolean): Promise<void> {
+    const { store, owner, rest, leaseLost, log } = this.#with
     if (!(await this.#slots.take(this.#closing.signal))) return
     const transitions = waiting(group)
+    let forAll: number | undefined
     try {
-      const marks = await recordHealth(store, owner, group, transitions)
+      const pace = { rest, waited }
+      const { marks, resting } = await recordHealth(store, owner, group, transitions, pace)
+      forAll = resting
       const at = performance.now()
       for (const transition of transitions) {
         const mark = marks.get(transition.id)
@@ -86,7 +81,8 @@ export class Transitions {
     } finally {
       this.#slots.give()
     }
-    rests.begin([group.id])
+    group.restsUntil = performance.now() + (forAll ?? rest)
+    group.restsForAll = forAll !== undefined
   }
 }
 

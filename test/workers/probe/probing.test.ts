@@ -198,7 +198,8 @@ test('what was judged before a change of the load balancer or of the backend is 
   if (read === undefined || backend === undefined) throw new Error('nothing is to be probed')
   const to = { id: backend.id, state: 'UNHEALTHY', reason: 'Unhealthy', message: 'No.' } as const
   const write = async (rulesGeneration: number, known: string) =>
-    (await recordHealth(scene.store, scene.owner, { id, rulesGeneration }, [{ ...to, known }])).size
+    (await recordHealth(scene.store, scene.owner, { id, rulesGeneration }, [{ ...to, known }]))
+      .marks.size
   const protocol = { tcp: { port: 81 } }
   await updateLoadBalancer(scene.store, scope, { id, protocol })
   expect(await write(read.rulesGeneration, backend.mark)).toBe(0)

@@ -71,6 +71,8 @@ export class ClusterWorker {
     /** From then on nothing may be written: the lease could be over. */
     signal: AbortSignal
     limits?: Partial<Limits>
+    /** Milliseconds since 1970, by which backends that come and go are held out. */
+    now: () => number
   }) {
     const { store, cluster, lease, log } = options
     this.lease = lease
@@ -175,6 +177,7 @@ export class ClusterWorker {
       hasProber: lease.hasProber,
       prober: options.prober,
       slots: options.probes,
+      now: options.now,
       leaseLost: options.leaseLost,
       log,
     })

@@ -63,6 +63,8 @@ export function startWorkers(options: {
   observer?: Observer
   /** How long events are kept (90). */
   eventDays?: number
+  /** Milliseconds since 1970, by which backends that come and go are held out. */
+  now?: () => number
 }): Workers {
   const { store, fleet, log, owner = `worker-${randomUUID()}` } = options
   const observer = options.observer ?? UNOBSERVED
@@ -89,6 +91,7 @@ export function startWorkers(options: {
         log: log.child({ cluster: lease.name, clusterId: lease.cluster }),
         observer,
         limits: options.limits ?? {},
+        now: options.now ?? Date.now,
         leaseLost: () => void leases.stop(lease.cluster),
       }),
     ended: ({ lease }) => fleet.release(lease.name),

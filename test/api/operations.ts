@@ -40,6 +40,7 @@ export type LoadBalancer = {
       address: string
       serving: boolean
       resolved: { status: string; reason: string }
+      health: { state: string; reason: string }
     }[]
   }
   status: {

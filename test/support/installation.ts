@@ -61,6 +61,8 @@ export type InstallationOptions = Omit<FleetOptions, 'dataDir'> & {
   workers?: boolean | ((where: Whereabouts) => Workers)
   /** Smaller than in production. */
   limits?: Partial<Limits>
+  /** The clock by which workers hold out backends that come and go. */
+  now?: () => number
   /** Workers reach clusters through gatekeepers, which may answer for them. */
   guarded?: boolean
 }
@@ -182,6 +184,7 @@ async function startInstallation<Server extends ClusterServer>(
       // Used where an operator says that a prober stands.
       prober: new DirectProber({ locate: locateByFile(addressMap) }),
       limits: options.limits ?? {},
+      now: options.now ?? Date.now,
     })
   let workers: Workers | undefined
   if (options.workers ?? true) workers = begin()

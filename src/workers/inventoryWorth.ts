@@ -18,6 +18,8 @@ export class InventoryWorth {
   /** By plural of the kind: why it can't be read. */
   readonly #failing = new Map<string, string>()
   #patience: NodeJS.Timeout | undefined
+  /** Something has failed for longer than that. */
+  #stale = false
   #held = 0
   #unlabelled = false
   #told = ''
@@ -41,13 +43,23 @@ export class InventoryWorth {
 
   /** The list or watch of a kind that it rests on failed; undefined: it works again. */
   failing({ plural }: Resource, error: Error | undefined): void {
+    const [named] = this.#failing.keys()
     if (error === undefined) this.#failing.delete(plural)
     else this.#failing.set(plural, error.message)
     if (this.#failing.size === 0) {
       clearTimeout(this.#patience)
       this.#patience = undefined
+      this.#stale = false
       this.tell()
-    } else if (!this.#closed) this.#patience ??= setTimeout(() => this.tell(), PATIENCE)
+    } else if (this.#stale) {
+      // What fails in the same place in other words is no news.
+      if (!this.#failing.has(named ?? '')) this.tell()
+    } else if (!this.#closed) this.#patience ??= setTimeout(() => this.#lostPatience(), PATIENCE)
+  }
+
+  #lostPatience(): void {
+    this.#stale = true
+    this.tell()
   }
 
   /** `unlabelled`: there are VPCs, and none says whose it is. */
@@ -59,8 +71,8 @@ export class InventoryWorth {
   /** `held`: how many objects that a list lacks are believed to be there all the same. */
   tell(held = this.#held): void {
     this.#held = held
-    if (this.#closed || !(this.#known || this.#failing.size > 0)) return
-    const [failing] = this.#failing
+    if (this.#closed || !(this.#known || this.#stale)) return
+    const [failing] = this.#stale ? this.#failing : []
     const reason: Reason = failing
       ? 'InventoryStale'
       : held > 0

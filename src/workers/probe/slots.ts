@@ -1,7 +1,15 @@
+/** Who waits for a slot. */
+type Waiting = { given: () => void; calledOff: boolean }
+
+/** So many that were served are dropped from the front of the queue at a time. */
+const SERVED = 1_024
+
 /** How many probes may be under way at once, over all clusters that share this. */
 export class Slots {
   #free: number
-  readonly #waiting = new Set<() => void>()
+  #waiting: Waiting[] = []
+  /** Those before it were served. */
+  #next = 0
 
   constructor(count: number) {
     this.#free = count
@@ -19,26 +27,40 @@ export class Slots {
     if (signal.aborted) return Promise.resolve(false)
     if (this.takeNow()) return Promise.resolve(true)
     return new Promise((resolve) => {
-      const given = () => {
-        signal.removeEventListener('abort', givenUp)
-        resolve(true)
+      const waiting = {
+        given: () => {
+          signal.removeEventListener('abort', callOff)
+          resolve(true)
+        },
+        calledOff: false,
       }
-      const givenUp = () => {
-        this.#waiting.delete(given)
+      const callOff = () => {
+        waiting.calledOff = true
         resolve(false)
       }
-      this.#waiting.add(given)
-      signal.addEventListener('abort', givenUp, { once: true })
+      this.#waiting.push(waiting)
+      signal.addEventListener('abort', callOff, { once: true })
     })
   }
 
   give(): void {
-    const [next] = this.#waiting
-    if (next === undefined) {
-      this.#free += 1
-      return
+    const next = this.#shift()
+    if (next === undefined) this.#free += 1
+    else next.given()
+  }
+
+  /** The first who waits still. A Set would go past all that left it, each time. */
+  #shift(): Waiting | undefined {
+    if (this.#waiting.length === 0) return undefined
+    let next: Waiting | undefined
+    do {
+      next = this.#waiting[this.#next]
+      this.#next += 1
+    } while (next?.calledOff)
+    if (next === undefined || this.#next === SERVED) {
+      this.#waiting = this.#waiting.slice(this.#next)
+      this.#next = 0
     }
-    this.#waiting.delete(next)
-    next()
+    return next
   }
 }

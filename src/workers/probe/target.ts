@@ -6,6 +6,7 @@ import type { HealthCheckSettings } from '../../domain/records.ts'
 import { REASONS } from '../../rules/reasons.ts'
 import type { Outcome } from './prober.ts'
 import type { Trust } from './trust.ts'
+import type { Turning } from './wheel.ts'
 
 /** A load balancer of which backends are probed. */
 export type Group = {
@@ -46,7 +47,9 @@ const isJudged = (reason: string): reason is HealthReason => JUDGED.has(reason)
 type Stored = Pick<ProbedBackend, 'state' | 'reason' | 'flaps'>
 
 /** A backend that is probed: what the store says of its health, and what the probes since say. */
-export class Target {
+export class Target implements Turning {
+  /** When it is probed next. */
+  tick: number | undefined
   readonly id: string
   readonly address: string
   readonly group: Group

@@ -6,11 +6,15 @@ const TICK = 10
 /** So many ticks are looked ahead for the next one that something is due at. */
 const AHEAD = 100
 
-/** One timer for many things, each due once, at an instant of its own. */
-export class Wheel<T> {
+/** What is due once, at an instant of its own; `tick` is the wheel's, which looks up nothing that way. */
+export type Turning = { tick: number | undefined }
+
+/** One timer for many things. */
+export class Wheel<T extends Turning> {
   readonly #due: (item: T) => void
-  readonly #dueAt = new Map<number, Set<T>>()
-  readonly #tickOf = new Map<T, number>()
+  /** By tick; those that are due at another by now, or at none, are passed over. */
+  readonly #dueAt = new Map<number, T[]>()
+  #count = 0
   #timer: NodeJS.Timeout | undefined
   /** The tick that the timer wakes at. */
   #next = Number.POSITIVE_INFINITY
@@ -23,21 +27,20 @@ export class Wheel<T> {
 
   /** Due in some milliseconds from now, whatever was said of it before. */
   set(item: T, milliseconds: number): void {
-    this.delete(item)
     const tick = Math.max(this.#last + 1, Math.round((performance.now() + milliseconds) / TICK))
-    this.#tickOf.set(item, tick)
+    if (item.tick === undefined) this.#count += 1
+    item.tick = tick
     const together = this.#dueAt.get(tick)
-    if (together) together.add(item)
-    else this.#dueAt.set(tick, new Set([item]))
+    if (together) together.push(item)
+    else this.#dueAt.set(tick, [item])
     if (tick < this.#next) this.#wakeAt(tick)
   }
 
   delete(item: T): void {
-    const tick = this.#tickOf.get(item)
-    if (tick === undefined) return
-    this.#tickOf.delete(item)
-    this.#dueAt.get(tick)?.delete(item)
-    if (this.#tickOf.size === 0) this.#rest()
+    if (item.tick === undefined) return
+    item.tick = undefined
+    this.#count -= 1
+    if (this.#count === 0) this.#rest()
   }
 
   #rest(): void {
@@ -56,7 +59,7 @@ export class Wheel<T> {
     // A timer may come some milliseconds early: half a tick is near enough.
     const now = Math.round(performance.now() / TICK)
     for (let tick = this.#next; tick <= now; tick += 1) this.#end(tick)
-    if (this.#tickOf.size === 0) {
+    if (this.#count === 0) {
       this.#rest()
       return
     }
@@ -71,7 +74,9 @@ export class Wheel<T> {
     if (together === undefined) return
     this.#dueAt.delete(tick)
     for (const item of together) {
-      this.#tickOf.delete(item)
+      if (item.tick !== tick) continue
+      item.tick = undefined
+      this.#count -= 1
       this.#due(item)
     }
   }

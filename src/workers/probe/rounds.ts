@@ -46,28 +46,24 @@ export class Rounds {
   }
 
   async #round(target: Target): Promise<void> {
-    const { slots, second, random } = this.#with
+    const { slots, second, random, result, impossible } = this.#with
     const due = performance.now()
-    if (slots.takeNow() || (await slots.take(target.ended))) await this.#probe(target)
+    if (slots.takeNow() || (await slots.take(target.ended))) {
+      const probe = { change: target.change, beganAt: performance.now() }
+      try {
+        const outcome = await this.#ask(target)
+        if (!target.ended.aborted) result(target, outcome, probe)
+      } catch (error) {
+        if (!target.ended.aborted) impossible(error)
+      } finally {
+        slots.give()
+      }
+    }
     this.#running.delete(target)
     if (target.ended.aborted) return
     const interval = target.group.check.intervalSeconds * second
     const jittered = interval * (1 - JITTER + 2 * JITTER * random())
     this.#waiting.set(target, due + jittered - performance.now())
-  }
-
-  /** In a slot that was taken for it. */
-  async #probe(target: Target): Promise<void> {
-    const { slots, result, impossible } = this.#with
-    const probe = { change: target.change, beganAt: performance.now() }
-    try {
-      const outcome = await this.#ask(target)
-      if (!target.ended.aborted) result(target, outcome, probe)
-    } catch (error) {
-      if (!target.ended.aborted) impossible(error)
-    } finally {
-      slots.give()
-    }
   }
 
   #ask(target: Target): Promise<Outcome> {

@@ -21,9 +21,12 @@ export type RoundsOptions = {
 export class Rounds {
   readonly #with: RoundsOptions
   readonly #waiting = new Wheel<Target>((target) => {
-    this.#running.set(target, this.#round(target))
+    this.#running.add(target)
+    void this.#round(target)
   })
-  readonly #running = new Map<Target, Promise<void>>()
+  /** No promises: of a map of them, each refilled thousands of times, old tables kept alive what was over. */
+  readonly #running = new Set<Target>()
+  #noneRuns: () => void = () => undefined
 
   constructor(options: RoundsOptions) {
     this.#with = options
@@ -40,9 +43,12 @@ export class Rounds {
     target.end()
   }
 
-  /** Resolves when no probe of a stopped target is under way any more. */
+  /** All targets having been stopped: resolves when no probe is under way any more. */
   async settled(): Promise<void> {
-    await Promise.all(this.#running.values())
+    if (this.#running.size === 0) return
+    await new Promise<void>((resolve) => {
+      this.#noneRuns = resolve
+    })
   }
 
   async #round(target: Target): Promise<void> {
@@ -60,6 +66,7 @@ export class Rounds {
       }
     }
     this.#running.delete(target)
+    if (this.#running.size === 0) this.#noneRuns()
     if (target.ended.aborted) return
     const interval = target.group.check.intervalSeconds * second
     const jittered = interval * (1 - JITTER + 2 * JITTER * random())

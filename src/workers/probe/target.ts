@@ -56,6 +56,8 @@ export class Target implements Turning {
   readonly #ending = new AbortController()
   #stored: Stored & Pick<ProbedBackend, 'mark'>
   #history: History
+  /** Successes in a row since then. */
+  #further = 0
   #writtenAt = Number.NEGATIVE_INFINITY
   #failingSince: number | undefined
   #lastProbedAt: number | undefined
@@ -100,15 +102,22 @@ export class Target implements Turning {
    */
   askedOtherwise(): void {
     const change = this.#history.change + 1
-    this.#history = this.transition() ? begun(this.#stored, change) : { ...this.#history, change }
+    if (this.transition()) this.#begin(change)
+    else this.#history = { ...this.#history, change }
   }
 
   /** What the store says, read from the instant `readAt` on. What others wrote begins anew. */
   refresh(backend: ProbedBackend, readAt: number): void {
     if (backend.mark === this.#stored.mark || this.#writtenAt >= readAt) return
     this.#stored = backend
-    this.#history = begun(backend, this.#history.change + 1)
+    this.#begin(this.#history.change + 1)
     this.#failingSince = undefined
+  }
+
+  /** From what the store says. */
+  #begin(change: number): void {
+    this.#history = begun(this.#stored, change)
+    this.#further = 0
   }
 
   /** Judges a probe that began at `beganAt` (ms) under the number `change`. */
@@ -121,12 +130,18 @@ export class Target implements Turning {
     const before = check.fall === 1 ? (this.#lastBeganAt ?? probe.beganAt) : probe.beganAt
     this.#failingSince = outcome.ok ? undefined : (this.#failingSince ?? before)
     this.#lastBeganAt = probe.beganAt
+    // What most probes come to. A history made for each of them is what collecting garbage took longest for.
+    if (outcome.ok && this.#history.state === 'HEALTHY' && this.#history.failures === 0) {
+      this.#further += 1
+      return
+    }
     const believed = trust.believes(this.#failingSince ?? before)
     const about = { change: probe.change, at }
     const result = outcome.ok
       ? { ok: true as const, ...about }
       : { ok: false as const, message: sentence(outcome.message), ...about }
     this.#history = judge(check, this.#history, result, believed)
+    this.#further = 0
   }
 
   /** What has to be written; undefined: the store has it already. */
@@ -146,10 +161,9 @@ export class Target implements Turning {
 
   /** undefined: not probed yet since it began. */
   streak() {
+    if (this.#lastProbedAt === undefined) return undefined
     const { successes, failures } = this.#history
-    return this.#lastProbedAt === undefined
-      ? undefined
-      : { id: this.id, at: this.#lastProbedAt, successes, failures }
+    return { id: this.id, at: this.#lastProbedAt, successes: successes + this.#further, failures }
   }
 }
 

@@ -155,7 +155,10 @@ test('what two clusters report together is folded once: one event, and it has se
     })),
   )
   expect(await reportPlacements(service.store, told)).toEqual(['taken', 'taken'])
-  expect(await storedOf(id)).toMatchObject({ version: before.version + 1, events: before.events + 1 })
+  expect(await storedOf(id)).toMatchObject({
+    version: before.version + 1,
+    events: before.events + 1,
+  })
   expect((await show(id)).status.observedGeneration).toBe(1)
 })
 

@@ -9,6 +9,7 @@ import { readBody } from './body.ts'
 import type { Cors } from './cors.ts'
 import { answerDirectly, directly } from './direct.ts'
 import { type Documents, type DocumentsByAudience, documentsFor } from './documents.ts'
+import { asEvents, streamEvents } from './eventStream.ts'
 import { GraphiQL } from './graphiql.ts'
 import type { ClientAddress } from './limits/clientAddress.ts'
 import type { Toll } from './limits/toll.ts'
@@ -90,6 +91,9 @@ export function httpHandler(parts: Parts) {
     const { guard, permissions, close } = streams.open({ place, credentials, admitted })
     response.once('close', close)
     const context = door.context({ ...admitted, permissions }, operation)
+    if (asEvents(request)) {
+      return streamEvents(asked, { context, guard }, response, { operation, logger })
+    }
     return generally({ ...context, operation, guard })
   }
 

@@ -110,6 +110,13 @@ const expired = () => unauthenticated('Your token has expired.')
 /** Permissions that remember which of them were asked for and there. */
 export class UsedPermissions extends Set<string> {
   readonly #used = new Set<string>()
+  #text: string | undefined
+
+  /** All of them: equal for equal ones. */
+  get text(): string {
+    this.#text ??= JSON.stringify([...this])
+    return this.#text
+  }
 
   /** What others used for an answer that is given here too was used here. */
   useAs(other: UsedPermissions): void {
@@ -130,6 +137,7 @@ export class UsedPermissions extends Set<string> {
   become(permissions: ReadonlySet<string>): void {
     this.clear()
     for (const permission of permissions) this.add(permission)
+    this.#text = undefined
   }
 }
 

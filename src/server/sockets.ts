@@ -40,15 +40,7 @@ export function socketServer(protocol: Protocol, logger: Logger, { alive = ALIVE
     const closed = speaking.opened(
       {
         protocol: socket.protocol,
-        send: (text) =>
-          new Promise((resolve, reject) => {
-            if (socket.readyState !== socket.OPEN) return resolve()
-            socket.send(text, (error) => {
-              // It went while this was sent, which its end tells.
-              if (error == null || socket.readyState !== socket.OPEN) resolve()
-              else reject(error)
-            })
-          }),
+        send: (text) => send(socket, text),
         close: (code, reason) => socket.close(code, reason),
         onMessage: (handle) =>
           socket.on('message', (data) => {
@@ -77,4 +69,16 @@ export function socketServer(protocol: Protocol, logger: Logger, { alive = ALIVE
       clearTimeout(impatient)
     },
   }
+}
+
+/** Resolves when the client's system, or ours, has taken the message. */
+export function send(socket: WebSocket, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (socket.readyState !== socket.OPEN) return resolve()
+    socket.send(text, (error) => {
+      // It went while this was sent, which its end tells.
+      if (error == null || socket.readyState !== socket.OPEN) resolve()
+      else reject(error)
+    })
+  })
 }

@@ -13,10 +13,10 @@ import { isAsyncIterable } from 'graphql-yoga'
 import { UsedPermissions } from './rights.ts'
 
 /** What an answer depends on besides the event, the document and its variables. */
-type Viewer = { project: string | null; permissions: ReadonlySet<string> }
+type Viewer = { project: string | null; permissions: UsedPermissions }
 
 type Result = ReturnType<typeof execute>
-type Executed = { result: Result; by: Viewer; key: string }
+type Executed = { result: Result; by: Listener; key: string }
 const executed = new WeakMap<object, Map<string, Executed>>()
 const documents = new WeakMap<DocumentNode, number>()
 let documentsSeen = 0
@@ -26,7 +26,15 @@ export async function subscribe(
   args: ExecutionArgs,
 ): Promise<AsyncIterable<ExecutionResult> | ExecutionResult> {
   const source = await createSourceEventStream(args)
-  return isAsyncIterable(source) ? mapped(source, (event) => executeOnce(args, event)) : source
+  if (!isAsyncIterable(source)) return source
+  const viewer = args.contextValue
+  const listener = isViewer(viewer) ? new Listener(args, viewer) : undefined
+  return mapped(source, (event) => {
+    const run = () => execute({ ...args, rootValue: event })
+    return listener === undefined || typeof event !== 'object' || event === null
+      ? run()
+      : executeOnce(listener, event, run)
+  })
 }
 
 /** Each result as another, for as long as the source goes on. */
@@ -51,44 +59,53 @@ export function mapped<From, To>(
   }
 }
 
-function executeOnce(args: ExecutionArgs, event: unknown): Result {
-  const run = () => execute({ ...args, rootValue: event })
-  const viewer = args.contextValue
-  if (typeof event !== 'object' || event === null || !isViewer(viewer)) return run()
+/** Who is told of events, and how: those of the same key are given the same answers. */
+class Listener {
+  readonly permissions: UsedPermissions
+  readonly #asked: string
+  #granted = ''
+  #key = ''
+
+  constructor(args: ExecutionArgs, { project, permissions }: Viewer) {
+    const { document, operationName, variableValues } = args
+    this.permissions = permissions
+    this.#asked = JSON.stringify([numberOf(document), operationName, variableValues, project])
+  }
+
+  /** Another one once their rights are others. */
+  get key(): string {
+    const granted = this.permissions.text
+    if (granted !== this.#granted) {
+      this.#granted = granted
+      this.#key = `${this.#asked} ${granted}`
+    }
+    return this.#key
+  }
+}
+
+function executeOnce(listener: Listener, event: object, run: () => Result): Result {
   const known = executed.get(event) ?? new Map<string, Executed>()
   executed.set(event, known)
-  const key = keyOf(args, viewer)
+  const { key } = listener
   const found = known.get(key)
-  if (found !== undefined) return sharing(args, viewer, found, run)
+  if (found !== undefined) return sharing(listener, found, run)
   const result = run()
-  known.set(key, { result, by: viewer, key })
+  known.set(key, { result, by: listener, key })
   return result
 }
 
-const keyOf = (args: ExecutionArgs, { project, permissions }: Viewer): string =>
-  JSON.stringify([
-    numberOf(args.document),
-    args.operationName,
-    args.variableValues,
-    project,
-    ...permissions,
-  ])
-
 /**
- * The answer that another viewer is given, unless the rights of one of the two became others while it was
- * made. Losing a right that it took ends the stream of everyone who was given it.
+ * The answer that another listener is given, unless the rights of one of the two became others while it
+ * was made. Losing a right that it took ends the stream of everyone who was given it.
  */
 async function sharing(
-  args: ExecutionArgs,
-  viewer: Viewer,
+  listener: Listener,
   { result, by, key }: Executed,
   run: () => Result,
 ): Promise<ExecutionResult> {
   const shown = await result
-  if (keyOf(args, viewer) !== key || keyOf(args, by) !== key) return run()
-  if (viewer.permissions instanceof UsedPermissions && by.permissions instanceof UsedPermissions) {
-    viewer.permissions.useAs(by.permissions)
-  }
+  if (listener.key !== key || by.key !== key) return run()
+  listener.permissions.useAs(by.permissions)
   return shown
 }
 
@@ -105,4 +122,4 @@ const isViewer = (context: unknown): context is Viewer =>
   context !== null &&
   'project' in context &&
   'permissions' in context &&
-  context.permissions instanceof Set
+  context.permissions instanceof UsedPermissions

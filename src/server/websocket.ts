@@ -14,9 +14,9 @@ import type { Toll } from './limits/toll.ts'
 import type { ApiMetrics } from './metrics.ts'
 import { Operation } from './operation.ts'
 import type { PersistedDocuments } from './persisted.ts'
-import { present, toJson } from './present.ts'
+import { jsonOf, present, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
-import { socketServer } from './sockets.ts'
+import { send, socketServer } from './sockets.ts'
 import type { Streams } from './streams.ts'
 import { subscribe } from './subscribing.ts'
 
@@ -92,12 +92,17 @@ export function websocketHandler(parts: Parts) {
         if (isAsyncIterable(result)) operations.get(args)?.end()
         return isAsyncIterable(result) && guard !== undefined ? guard(result) : result
       },
+      onOperation: ({ extra: { socket } }, id, _payload, args, result) => {
+        if (!isAsyncIterable(result)) return
+        const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`
+        const requestId = operations.get(args)?.requestId
+        return delivered(result, (one) => send(socket, `${head}${jsonOf(one, logger, requestId)}}`))
+      },
       onNext: (_context, _id, _payload, args, { data, errors }) => {
         const cost = costs.get(args)
         const extensions = cost === undefined ? {} : { extensions: { cost } }
         const operation = operations.get(args)
         const told = errors?.map((error) => present(error, logger, operation?.requestId))
-        // Of a stream that was when it began; this is the answer of anything else.
         operation?.end({ errors: told ?? [] })
         const shown = told?.map(toJson)
         return {
@@ -137,4 +142,32 @@ export function websocketHandler(parts: Parts) {
     },
     close,
   }
+}
+
+/**
+ * Sends the results of a stream, which graphql-ws would each make a message of anew, and yields none to
+ * it: that leaves it with how the stream ends.
+ */
+function delivered<T>(
+  source: AsyncIterable<T>,
+  deliver: (result: T) => Promise<void>,
+): AsyncIterable<never> {
+  const results = source[Symbol.asyncIterator]()
+  let over = false
+  const done = { done: true, value: undefined } as const
+  const all: AsyncIterableIterator<never> = {
+    async next() {
+      for (let one = await results.next(); one.done !== true && !over; one = await results.next()) {
+        await deliver(one.value)
+      }
+      return done
+    },
+    async return() {
+      over = true
+      await results.return?.()
+      return done
+    },
+    [Symbol.asyncIterator]: () => all,
+  }
+  return all
 }

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { buildSchema, type ExecutionResult, parse } from 'graphql'
 import { isAsyncIterable } from 'graphql-yoga'
 import { beforeEach, expect, test } from 'vitest'
+import { UsedPermissions } from '../../src/server/rights.ts'
 import { subscribe } from '../../src/server/subscribing.ts'
 
 const schema = buildSchema('type Query { one: Int } type Subscription { ticks(from: Int): Int }')
@@ -27,12 +28,12 @@ beforeEach(() => {
 
 async function watch({
   project = 'alpha',
-  permissions = new Set(['a', 'b']),
+  permissions = new UsedPermissions(['a', 'b']),
   document = DOCUMENT,
   variables = {},
 }: {
   project?: string
-  permissions?: Set<string>
+  permissions?: UsedPermissions
   document?: typeof DOCUMENT
   variables?: Record<string, unknown>
 } = {}): Promise<ExecutionResult[]> {
@@ -58,7 +59,7 @@ test('many who watch the same are answered by one execution of each event', asyn
 
 test.each([
   ['another project', { project: 'beta' }],
-  ['fewer rights', { permissions: new Set(['a']) }],
+  ['fewer rights', { permissions: new UsedPermissions(['a']) }],
   ['other variables', { variables: { from: 1 } }],
   ['another document', { document: parse('subscription { again: ticks }') }],
 ])('whoever watches with %s has an execution of their own', async (_, other) => {
@@ -72,14 +73,14 @@ test('what was made with rights that came meanwhile is shown to nobody who lacks
     await granted
     return permissions.has('b') ? tick : null
   }
-  const growing = new Set(['a'])
+  const growing = new UsedPermissions(['a'])
   const answers = Promise.all([
     watch({ permissions: growing }),
-    watch({ permissions: new Set(['a']) }),
+    watch({ permissions: new UsedPermissions(['a']) }),
   ])
   // Both have joined the one execution, which waits.
   await turn()
-  growing.add('b')
+  growing.become(new Set(['a', 'b']))
   grant()
   const [grown, other] = await answers
   expect(grown).toEqual([{ data: { ticks: 1 } }, { data: { ticks: 2 } }])

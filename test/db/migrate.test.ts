@@ -2,7 +2,8 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { openStore } from '../../src/db/client.ts'
 import { differences, migrate, renewLogEpoch } from '../../src/db/migrate.ts'
-import { headCursor, openEventLog } from '../../src/domain/events/log.ts'
+import { headCursor } from '../../src/domain/events/batch.ts'
+import { openEventLog } from '../../src/domain/events/log.ts'
 import { useDatabase } from '../support/database.ts'
 
 describe('an empty database', () => {

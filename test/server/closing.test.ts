@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { EventLog } from '../../src/domain/events/log.ts'
-import { openEventLog } from '../../src/domain/events/log.ts'
 import { startServer } from '../../src/server/server.ts'
+import { following } from './protocols/following.ts'
 import { create, useService } from './service.ts'
 import { standing } from './standing.ts'
 import { subscribe, TRANSPORTS } from './streams.ts'
@@ -10,36 +9,10 @@ const service = useService()
 const WATCH = 'subscription { loadBalancers { type cursor at } }'
 type Event = { type: string; cursor: string; at: string }
 
-/** A log that knows how many follow it. */
-function counted(log: EventLog) {
-  const following = new Set<AbortSignal>()
-  const waiting: (() => void)[] = []
-  return {
-    log: {
-      ...log,
-      async *follow(after: string, signal: AbortSignal) {
-        following.add(signal)
-        try {
-          yield* log.follow(after, signal)
-        } finally {
-          following.delete(signal)
-          if (following.size === 0) for (const wake of waiting.splice(0)) wake()
-        }
-      },
-    },
-    following,
-    nobody: () =>
-      new Promise<void>((resolve) => {
-        if (following.size === 0) resolve()
-        else waiting.push(resolve)
-      }),
-  }
-}
-
 async function startCounted() {
   const { store } = service
-  const events = openEventLog(store)
-  const { log, following, nobody } = counted(events)
+  const followers = following()
+  followers.over(() => store)
   const clock = standing()
   const identify = () => ({
     subject: 'alice',
@@ -47,13 +20,20 @@ async function startCounted() {
     actor: { kind: 'USER' as const, name: 'alice' },
     projects: new Map([['alpha', new Set(['networking.datumapis.com/loadbalancers.list'])]]),
   })
-  const server = await startServer({ store, log, host: '127.0.0.1', port: 0, identify, clock })
+  const server = await startServer({
+    store,
+    log: followers.log,
+    host: '127.0.0.1',
+    port: 0,
+    identify,
+    clock,
+  })
   const at = { ...service, url: () => `${server.url}/projects/alpha/graphql` }
-  return { server, at, events, following, nobody, clock }
+  return { server, at, followers, clock }
 }
 
 test.each(TRANSPORTS)('a stream over %s that nobody reads any more is freed', async (transport) => {
-  const { server, at, events, following, nobody } = await startCounted()
+  const { server, at, followers } = await startCounted()
   const streams = [1, 2, 3].map(() => subscribe<Event>(at, transport, WATCH))
   for (const stream of streams) {
     let event = await stream.next()
@@ -63,17 +43,17 @@ test.each(TRANSPORTS)('a stream over %s that nobody reads any more is freed', as
   const made = await create(service, `freed-${transport}`)
   expect(made.id).toBeDefined()
   for (const stream of streams) expect((await stream.next())?.type).toBe('ADDED')
-  expect(following.size).toBe(3)
+  await followers.count(3)
   await Promise.all(streams.map((stream) => stream.end()))
-  await nobody()
+  await followers.nobody()
   await server.close()
-  events.close()
+  followers.close()
 })
 
 test.each(TRANSPORTS)(
   'closing the server cuts streams over %s, and is done within 2 s',
   async (transport) => {
-    const { server, at, events, nobody } = await startCounted()
+    const { server, at, followers } = await startCounted()
     const stream = subscribe<Event>(at, transport, WATCH)
     let event = await stream.next()
     while (event?.type !== 'SYNCED') event = await stream.next()
@@ -82,14 +62,14 @@ test.each(TRANSPORTS)(
     await server.close()
     expect(performance.now() - begun).toBeLessThan(2_000)
     await cut
-    await nobody()
+    await followers.nobody()
     await expect(fetch(at.url())).rejects.toThrow()
-    events.close()
+    followers.close()
   },
 )
 
 test('a stream that has been quiet for 10 s says that it is alive, and where the log is', async () => {
-  const { server, at, events, clock } = await startCounted()
+  const { server, at, followers, clock } = await startCounted()
   const stream = subscribe<Event>(at, 'sse', WATCH)
   let event = await stream.next()
   while (event?.type !== 'SYNCED') event = await stream.next()
@@ -102,5 +82,5 @@ test('a stream that has been quiet for 10 s says that it is alive, and where the
   }
   await stream.end()
   await server.close()
-  events.close()
+  followers.close()
 })

@@ -30,9 +30,9 @@ const service = useService({
       if (broken === 'resolver') throw new TypeError(SECRET)
       return log().head()
     },
-    async *follow(after, signal) {
+    follow(after, signal) {
       if (broken === 'source') throw new Error(SECRET)
-      yield* log().follow(after, signal)
+      return log().follow(after, signal)
     },
     hint: () => log().hint(),
     close: () => log().close(),

@@ -25,3 +25,9 @@ export function readCursor(cursor: string): Position | undefined {
   if (epoch === undefined || xid === undefined || seq === undefined) return undefined
   return { epoch, xid, seq }
 }
+
+/** Whether one position of a log comes before another. */
+export function isBefore(one: Position, other: Position): boolean {
+  if (one.xid !== other.xid) return BigInt(one.xid) < BigInt(other.xid)
+  return one.seq !== other.seq && BigInt(one.seq) < BigInt(other.seq)
+}

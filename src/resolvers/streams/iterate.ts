@@ -1,5 +1,8 @@
 import type { Clock } from '../../schema/context.ts'
 
+/** Silence after which a stream says that it is alive, in milliseconds. */
+export const QUIET = 10_000
+
 /**
  * An iterator whose `return` ends it even while a `next` is waiting, which a generator alone doesn't
  * do: `run` is given a signal and must come to its end when that is aborted.
@@ -49,5 +52,31 @@ export async function within<T extends object>(
     return await Promise.race([promise, late])
   } finally {
     cancel?.()
+  }
+}
+
+/**
+ * Calls back when nothing was heard for `ms`, and again after every such time, until it is ended. It has one
+ * timer, however much is heard.
+ */
+export function whenQuiet(clock: Clock, ms: number, callback: () => void) {
+  let since = clock.now().getTime()
+  let cancel: () => void = () => undefined
+  const wait = () => {
+    cancel = clock.after(since + ms - clock.now().getTime(), () => {
+      const now = clock.now().getTime()
+      if (now - since >= ms) {
+        since = now
+        callback()
+      }
+      wait()
+    })
+  }
+  wait()
+  return {
+    heard: () => {
+      since = clock.now().getTime()
+    },
+    end: () => cancel(),
   }
 }

@@ -5,10 +5,7 @@ import type { ChosenEvents } from '../../schema/changeEvent.ts'
 import type { Context } from '../../schema/context.ts'
 import { among } from '../../schema/loadBalancerFilter.ts'
 import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
-import { endable, within } from './iterate.ts'
-
-/** Silence after which a stream says that it is alive, in milliseconds. */
-const QUIET = 10_000
+import { endable, QUIET, whenQuiet } from './iterate.ts'
 
 /**
  * The project's log as it grows. Its past isn't sent at first (`Query.events` shows it); whoever
@@ -43,33 +40,19 @@ async function* follow(
   const { clock, log, store, project } = context
   const since = await listEvents(store, { project, filter: { since: from }, page: { first: 1 } })
   const syncedBy = since.items[0]?.item.id
-  const leaving = new AbortController()
-  const ended = AbortSignal.any([signal, leaving.signal])
-  const batches = log.follow(from, ended)[Symbol.asyncIterator]()
+  const batches = log.follow(from, signal)
+  const quiet = whenQuiet(clock, QUIET, () => batches.nudge())
   try {
-    let position = from
-    if (syncedBy === undefined) yield told(context, 'SYNCED', position, null)
-    let quietSince = clock.now().getTime()
-    let pending = batches.next()
-    while (true) {
-      const next = await within(pending, QUIET - (clock.now().getTime() - quietSince), clock)
-      if (signal.aborted || next?.done === true) return
-      if (next === undefined) {
-        yield told(context, 'HEARTBEAT', position, null)
-        quietSince = clock.now().getTime()
-        continue
-      }
-      const { events } = next.value
+    if (syncedBy === undefined) yield told(context, 'SYNCED', from, null)
+    for await (const { events, cursor } of batches) {
+      if (events.length === 0) yield told(context, 'HEARTBEAT', cursor, null)
       const chosen = events.filter((event) => matches(event, project, filter))
       for (const event of chosen) yield told(context, 'ADDED', event.cursor, event)
-      position = next.value.cursor
-      if (events.some(({ id }) => id === syncedBy)) yield told(context, 'SYNCED', position, null)
-      if (chosen.length > 0) quietSince = clock.now().getTime()
-      pending = batches.next()
+      if (events.some(({ id }) => id === syncedBy)) yield told(context, 'SYNCED', cursor, null)
+      if (chosen.length > 0) quiet.heard()
     }
   } finally {
-    // It may be waiting for the next batch, which only the signal ends.
-    leaving.abort()
+    quiet.end()
     await batches.return?.()
   }
 }

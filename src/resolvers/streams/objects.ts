@@ -18,14 +18,15 @@ import type { Context } from '../../schema/context.ts'
 import { matchesReservation } from '../../schema/ipv4ReservationFilter.ts'
 import { matchesLoadBalancer } from '../../schema/loadBalancerFilter.ts'
 import { LARGEST_PAGE } from '../../schema/pages.ts'
+import { Shared } from './changes.ts'
 import { shared } from './shared.ts'
 import type { Watched } from './watch.ts'
 
 // Of which project a change is, is known from the log.
 const loadBalancersOf = shared((store, ids) => readLoadBalancers(store, { project: null, ids }))
 const reservationsOf = shared((store, ids) => readReservations(store, { project: null, ids }))
-const toldOfLoadBalancers: Watched<LoadBalancerRecord>['told'] = new WeakMap()
-const toldOfReservations: Watched<ReservationRecord>['told'] = new WeakMap()
+const sharedOfLoadBalancers = new Shared<LoadBalancerRecord>()
+const sharedOfReservations = new Shared<ReservationRecord>()
 
 /** The load balancers of the project that match. */
 export function loadBalancers(
@@ -34,8 +35,9 @@ export function loadBalancers(
 ): Watched<LoadBalancerRecord> {
   // Those of the records read last: each is matched before more are read.
   let placed: ReadonlySet<string> = new Set()
+  const { cluster } = filter
   const place = async (ids: string[]) => {
-    if (filter.cluster != null) placed = await placedIn(store, filter.cluster, ids)
+    if (cluster != null) placed = await placedIn(store, cluster, ids)
   }
   return {
     kind: 'LoadBalancer',
@@ -46,12 +48,10 @@ export function loadBalancers(
       await place(ids)
       return readLoadBalancers(store, { project, ids })
     },
-    async reread(changed) {
-      await place([...changed.keys()])
-      return loadBalancersOf(store, changed)
-    },
+    reread: (changed) => loadBalancersOf(store, changed),
+    ...(cluster == null ? {} : { place }),
     last: (logged) => lastLoadBalancer(store, logged),
-    told: toldOfLoadBalancers,
+    shared: sharedOfLoadBalancers,
   }
 }
 
@@ -71,7 +71,7 @@ export function oneLoadBalancer(
     read: (ids) => readLoadBalancers(store, { project, ids }),
     reread: (changed) => loadBalancersOf(store, changed),
     last: (logged) => lastLoadBalancer(store, logged),
-    told: toldOfLoadBalancers,
+    shared: sharedOfLoadBalancers,
   }
 }
 
@@ -89,7 +89,7 @@ export function reservations(
     reread: (changed) => reservationsOf(store, changed),
     // Logged as the record that it was, by deleteIPv4Reservation.
     last: async (logged) => logged as ReservationRecord,
-    told: toldOfReservations,
+    shared: sharedOfReservations,
   }
 }
 

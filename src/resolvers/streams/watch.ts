@@ -4,16 +4,15 @@
  * position in the log is taken before the snapshot is read: what happens meanwhile is in both, and
  * versions tell that it has been sent.
  */
+import type { LogBatch } from '../../domain/events/batch.ts'
 import { CursorLost } from '../../domain/events/cursor.ts'
-import type { LoggedEvent } from '../../domain/events/log.ts'
 import { listEvents } from '../../domain/events/read.ts'
 import type { EventRecord } from '../../domain/records.ts'
 import type { Context } from '../../schema/context.ts'
 import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
-import { endable, within } from './iterate.ts'
+import type { Changed, Changes, Shared } from './changes.ts'
+import { endable, QUIET, whenQuiet } from './iterate.ts'
 
-/** Silence after which a stream says that it is alive, in milliseconds. */
-const QUIET = 10_000
 /**
  * The cursor in a snapshot but for its end: whoever comes back with it has a part only, and is
  * sent everything anew.
@@ -34,21 +33,14 @@ export type Watched<T extends Versioned> = {
   list(): AsyncIterable<string[]>
   /** Whole objects by id; those that are gone are left out. */
   read(ids: string[]): Promise<Map<string, T>>
-  /** The same of the project's objects that were changed, with the version of that; streams share it. */
+  /** The same of objects that were changed, with the version of that, whatever their project. */
   reread(changed: ReadonlyMap<string, number>): Promise<Map<string, T>>
+  /** Finds out what else `matches` has to know of objects. */
+  place?(ids: string[]): Promise<void>
   /** The object as it was last, from the event of its end. */
   last(logged: unknown): Promise<T>
-  /** By object, what was told of it: all who are told the same get the same event. */
-  told: WeakMap<T, Map<string, WatchEvent<T>>>
-}
-
-type Changed = {
-  /** The newest of the changes. */
-  version: number
-  /** Its first version is among the changes. */
-  created: boolean
-  /** The object in the event of its end. */
-  last: unknown
+  /** What all streams of such objects share. */
+  shared: Shared<T>
 }
 
 /** The stream of one subscription. `after`: a cursor to go on from, without a snapshot. */
@@ -64,6 +56,7 @@ class Watch<T extends Versioned> {
   readonly #context: Context
   readonly #watched: Watched<T>
   readonly #signal: AbortSignal
+  readonly #changes: (events: LogBatch['events']) => Changes<T>
   /** The version of each object as it was sent last. */
   readonly #sent = new Map<string, number>()
   /** Told as gone though they were never sent: once is enough. */
@@ -80,6 +73,8 @@ class Watch<T extends Versioned> {
     this.#context = context
     this.#watched = watched
     this.#signal = signal
+    const { shared, kind, only, reread } = watched
+    this.#changes = shared.changes({ kind, project: context.project, only }, reread)
   }
 
   async *run(after: string | null): AsyncGenerator<WatchEvent<T>> {
@@ -87,7 +82,7 @@ class Watch<T extends Versioned> {
     while (!this.#signal.aborted) {
       try {
         yield* first
-        if (!this.#ended) yield* this.#follow()
+        yield* this.#follow()
         return
       } catch (error) {
         if (!(error instanceof CursorLost)) throw error
@@ -149,87 +144,66 @@ class Watch<T extends Versioned> {
   }
 
   async *#follow(): AsyncGenerator<WatchEvent<T>> {
+    if (this.#ended) return
     const { clock, log } = this.#context
-    const leaving = new AbortController()
-    const ended = AbortSignal.any([this.#signal, leaving.signal])
-    const batches = log.follow(this.#position, ended)[Symbol.asyncIterator]()
+    const batches = log.follow(this.#position, this.#signal)
+    const quiet = whenQuiet(clock, QUIET, () => batches.nudge())
     try {
-      let quietSince = clock.now().getTime()
-      let pending = batches.next()
-      while (!this.#ended) {
-        const silent = clock.now().getTime() - quietSince
-        const next = await within(pending, QUIET - silent, clock)
-        if (this.#signal.aborted) return
-        if (next === undefined) {
-          yield this.#event('HEARTBEAT', null, null)
-          quietSince = clock.now().getTime()
-          continue
-        }
-        if (next.done === true) return
-        const events = await this.#told(next.value.events)
-        // Whoever comes back in the middle of a batch is sent all of it again.
-        for (const event of events.slice(0, -1)) yield event
-        this.#position = next.value.cursor
-        const last = events.at(-1)
-        if (last !== undefined) yield this.#event(last.type, last.id, last.object)
-        const synced = next.value.events.some(({ id }) => id === this.#syncedBy)
-        if (synced && !this.#ended) yield this.#event('SYNCED', null, null)
-        if (synced || last !== undefined) quietSince = clock.now().getTime()
-        pending = batches.next()
+      for await (const batch of batches) {
+        const events = await this.#told(batch)
+        if (events.length > 0) quiet.heard()
+        for (const event of events) yield event
+        if (this.#ended) return
       }
     } finally {
-      // It may be waiting for the next batch, which only the signal ends.
-      leaving.abort()
+      quiet.end()
       await batches.return?.()
     }
   }
 
-  /** What a batch of changes means to this client. */
-  async #told(events: readonly LoggedEvent[]): Promise<WatchEvent<T>[]> {
-    const { kind, only } = this.#watched
-    const changed = new Map<string, Changed>()
-    const { project: ours } = this.#context
-    for (const { objectKind, objectId, project, version, object } of events) {
-      if (objectKind !== kind || (ours !== null && project !== ours)) continue
-      if (only !== undefined && objectId !== only) continue
-      if (version <= (this.#sent.get(objectId) ?? 0)) continue
-      const before = changed.get(objectId)
-      const created = version === 1 || (before?.created ?? false)
-      // Its end may stand before an earlier change: the log isn't in the order of versions.
-      const newest = Math.max(version, before?.version ?? 0)
-      changed.set(objectId, { version: newest, created, last: object ?? before?.last ?? null })
+  /** What a batch of changes means to this client; that there is none, that the stream is alive. */
+  async #told({ events, cursor }: LogBatch): Promise<WatchEvent<T>[]> {
+    const before = this.#position
+    this.#position = cursor
+    if (events.length === 0) return [this.#event('HEARTBEAT', null, null)]
+    const { changed, found } = this.#changes(events)
+    const news = [...changed].filter(([id, { version }]) => version > (this.#sent.get(id) ?? 0))
+    const told: Told<T>[] = []
+    if (news.length > 0) {
+      await this.#watched.place?.(news.map(([id]) => id))
+      const now = await found()
+      for (const [id, change] of news) {
+        const one = this.#compare(id, now.get(id), change)
+        if (one?.type === 'DELETED') one.object = await this.#watched.last(change.last)
+        if (one !== undefined) told.push(one)
+      }
     }
-    const versions = new Map([...changed].map(([id, { version }]) => [id, version]))
-    const found = await this.#watched.reread(versions)
-    const told: WatchEvent<T>[] = []
-    for (const [id, change] of changed) {
-      const event = await this.#compare(id, found.get(id), change)
-      if (event !== undefined) told.push(event)
-    }
-    return told
+    // Whoever comes back in the middle of a batch is sent all of it again.
+    const all = told.map(({ type, id, object }, index) =>
+      this.#event(type, id, object, index < told.length - 1 ? before : cursor),
+    )
+    const synced = this.#syncedBy !== undefined && events.some(({ id }) => id === this.#syncedBy)
+    if (synced && !this.#ended) all.push(this.#event('SYNCED', null, null))
+    return all
   }
 
-  async #compare(
-    id: string,
-    now: T | undefined,
-    { created, last }: Changed,
-  ): Promise<WatchEvent<T> | undefined> {
+  #compare(id: string, now: T | undefined, { created, last }: Changed): Told<T> | undefined {
     const before = this.#sent.get(id)
     if (now !== undefined && this.#watched.matches(now)) {
       if (now.version <= (before ?? 0)) return undefined
       this.#sent.set(id, now.version)
       this.#toldAway.delete(id)
       const had = before !== undefined || (this.#resumed && !created && !this.#watched.filtered)
-      return this.#event(had ? 'MODIFIED' : 'ADDED', id, now)
+      return { type: had ? 'MODIFIED' : 'ADDED', id, object: now }
     }
     // Gone, but the event of its end is yet to come.
     if (now === undefined && last == null) return undefined
     if (before === undefined && !this.#mayHave(id)) return undefined
     this.#sent.delete(id)
     this.#toldAway.add(id)
-    if (now !== undefined) return this.#event('LEFT', id, now)
+    if (now !== undefined) return { type: 'LEFT', id, object: now }
     this.#ended = this.#watched.only !== undefined
-    return this.#event('DELETED', id, await this.#watched.last(last))
+    return { type: 'DELETED', id, object: null }
   }
 
   /**
@@ -246,13 +220,11 @@ class Watch<T extends Versioned> {
     object: T | null,
     cursor = this.#position,
   ): WatchEvent<T> {
-    const fresh = { type, cursor, at: this.#context.clock.now().toISOString(), id, object }
-    if (object === null) return fresh
-    const told = this.#watched.told.get(object) ?? new Map<string, WatchEvent<T>>()
-    this.#watched.told.set(object, told)
-    const key = `${type} ${cursor}`
-    const event = told.get(key) ?? fresh
-    told.set(key, event)
-    return event
+    const fresh = () => ({ type, cursor, at: this.#context.clock.now().toISOString(), id, object })
+    return object === null
+      ? fresh()
+      : this.#watched.shared.event(object, `${type} ${cursor}`, fresh)
   }
 }
+
+type Told<T> = { type: WatchEventType; id: string; object: T | null }

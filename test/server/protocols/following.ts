@@ -1,4 +1,5 @@
 import type { Store } from '../../../src/db/client.ts'
+import type { Following } from '../../../src/domain/events/follower.ts'
 import { type EventLog, openEventLog } from '../../../src/domain/events/log.ts'
 
 /** A log of changes that knows how many follow it: every stream that is open does. */
@@ -31,13 +32,9 @@ export function following() {
       head: () => open().head(),
       hint: () => open().hint(),
       close: () => open().close(),
-      async *follow(after: string, signal: AbortSignal) {
+      follow(after: string, signal: AbortSignal) {
         change(1)
-        try {
-          yield* open().follow(after, signal)
-        } finally {
-          change(-1)
-        }
+        return whenOver(open().follow(after, signal), () => change(-1))
       },
     } satisfies EventLog,
     /** Says where the store will be. */
@@ -48,5 +45,34 @@ export function following() {
     count: (number: number) => until(() => followers === number),
     nobody: () => until(() => followers === 0),
     somebody: () => until(() => followers > 0),
+  }
+}
+
+function whenOver(following: Following, tell: () => void): Following {
+  let over = false
+  const end = () => {
+    if (!over) tell()
+    over = true
+  }
+  return {
+    async next() {
+      try {
+        const next = await following.next()
+        if (next.done === true) end()
+        return next
+      } catch (error) {
+        end()
+        throw error
+      }
+    },
+    async return() {
+      await following.return?.()
+      end()
+      return { done: true, value: undefined }
+    },
+    nudge: () => following.nudge(),
+    [Symbol.asyncIterator]() {
+      return this
+    },
   }
 }

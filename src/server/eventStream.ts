@@ -46,7 +46,7 @@ export async function streamEvents(
   }
   operation.end(presented(result, logger, requestId))
   begin(response)
-  response.end(Buffer.concat([frameOf(result), COMPLETE]))
+  response.end(Buffer.concat([frameOf(result).event, COMPLETE]))
 }
 
 /**
@@ -56,17 +56,16 @@ export async function streamEvents(
 export async function sendEvents(
   response: ServerResponse,
   source: Source,
-  frameOf: (result: ExecutionResult) => Buffer,
+  frameOf: (result: ExecutionResult) => Frame,
   { clock, hanging = HANGING }: { clock: Clock; hanging?: number },
 ): Promise<void> {
   const results = source[Symbol.asyncIterator]()
-  let wake: () => void = () => undefined
+  let goOn: () => void = () => undefined
   let over = false
-  response.on('drain', () => wake())
   response.once('close', () => {
     over = true
     void results.return?.()
-    wake()
+    goOn()
   })
   // Socket timeouts begin anew whenever some of what waits to be sent was taken.
   response.setTimeout(hanging, () => {
@@ -75,20 +74,27 @@ export async function sendEvents(
   begin(response)
   const stopPinging = pinging(response, clock)
   try {
-    for (
-      let next = await results.next();
-      next.done !== true && !over;
-      next = await results.next()
-    ) {
-      if (response.write(frameOf(next.value)) || over) continue
+    for (let one = await results.next(); one.done !== true && !over; one = await results.next()) {
+      if (write(response, frameOf(one.value)) || over) continue
       await new Promise<void>((resolve) => {
-        wake = resolve
+        goOn = resolve
+        const taking = response.socket ?? response
+        taking.once('drain', resolve)
       })
     }
   } finally {
     stopPinging()
   }
   if (!over) response.end(COMPLETE)
+}
+
+/** One event, alone and as a chunk of an answer: the same bytes for all who are told the same. */
+type Frame = { event: Buffer; chunk: Buffer }
+
+/** To the socket at once, where it is this answer's turn: of a chunk node makes four writes. */
+function write(response: ServerResponse, { event, chunk }: Frame): boolean {
+  const { socket, chunkedEncoding } = response
+  return socket === null || !chunkedEncoding ? response.write(event) : socket.write(chunk)
 }
 
 function begin(response: ServerResponse): void {
@@ -110,13 +116,14 @@ function pinging(response: ServerResponse, clock: Clock): () => void {
   return () => cancel()
 }
 
-/** The event that tells a result: the same bytes for all who are told the same. */
-function framed(result: ExecutionResult, toJson: () => string): Buffer {
+function framed(result: ExecutionResult, toJson: () => string): Frame {
   const known = frames.get(result)
   if (known !== undefined) return known
-  const frame = Buffer.from(`event: next\ndata: ${toJson()}\n\n`)
+  const event = Buffer.from(`event: next\ndata: ${toJson()}\n\n`)
+  const size = `${event.length.toString(16)}\r\n`
+  const frame = { event, chunk: Buffer.concat([Buffer.from(size), event, Buffer.from('\r\n')]) }
   // Errors are told to each differently, see jsonOf.
   if (result.errors === undefined) frames.set(result, frame)
   return frame
 }
-const frames = new WeakMap<ExecutionResult, Buffer>()
+const frames = new WeakMap<ExecutionResult, Frame>()

@@ -82,7 +82,21 @@ class Watch<T extends Versioned> {
     while (!this.#signal.aborted) {
       try {
         yield* first
-        yield* this.#follow()
+        if (this.#ended) return
+        const batches = this.#context.log.follow(this.#position, this.#signal)
+        const quiet = whenQuiet(this.#context.clock, QUIET, () => batches.nudge())
+        try {
+          for await (const batch of batches) {
+            const events = await this.#told(batch)
+            if (events.length > 0) quiet.heard()
+            // In no generator of its own: that would cost every event some turns more.
+            for (const event of events) yield event
+            if (this.#ended) return
+          }
+        } finally {
+          quiet.end()
+          await batches.return?.()
+        }
         return
       } catch (error) {
         if (!(error instanceof CursorLost)) throw error
@@ -140,24 +154,6 @@ class Watch<T extends Versioned> {
       yield this.#event('DELETED', only, null)
     } else {
       yield this.#event('SYNCED', null, null)
-    }
-  }
-
-  async *#follow(): AsyncGenerator<WatchEvent<T>> {
-    if (this.#ended) return
-    const { clock, log } = this.#context
-    const batches = log.follow(this.#position, this.#signal)
-    const quiet = whenQuiet(clock, QUIET, () => batches.nudge())
-    try {
-      for await (const batch of batches) {
-        const events = await this.#told(batch)
-        if (events.length > 0) quiet.heard()
-        for (const event of events) yield event
-        if (this.#ended) return
-      }
-    } finally {
-      quiet.end()
-      await batches.return?.()
     }
   }
 

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
+import { appendEvent, SYSTEM } from '../../src/domain/events/append.ts'
 import { openEventLog } from '../../src/domain/events/log.ts'
 import { useDatabase } from '../support/database.ts'
 
@@ -11,7 +12,14 @@ beforeAll(() => {
 })
 afterAll(() => store.close())
 
-test('those who wait for news ask no more than one at a time, however many hints come', async () => {
+const append = () =>
+  appendEvent(store.pool, {
+    ...{ project: 'demo', objectKind: 'LoadBalancer', objectId: crypto.randomUUID() },
+    ...{ version: 1, generation: 1, reason: 'LoadBalancerCreated', message: 'made', actor: SYSTEM },
+  })
+
+/** A log of its own, and the queries that it sends. */
+function open() {
   const queries = vi.spyOn(store.pool, 'query')
   const log = openEventLog(store)
   const ended = new AbortController()
@@ -20,13 +28,21 @@ test('those who wait for news ask no more than one at a time, however many hints
     log.close()
     queries.mockRestore()
   })
-  const followed = log.follow(await log.head(), ended.signal)[Symbol.asyncIterator]()
-  const reads = () =>
-    queries.mock.calls.filter(([query]) => Object(query).name === 'read-log').length
-  const answered = async () => {
-    await Promise.all(queries.mock.results.map(({ value }) => value))
-    await turn()
+  return {
+    log,
+    ended,
+    queries,
+    reads: () => queries.mock.calls.filter(([query]) => Object(query).name === 'read-log').length,
+    answered: async () => {
+      await Promise.all(queries.mock.results.map(({ value }) => value))
+      await turn()
+    },
   }
+}
+
+test('those who wait for news ask no more than one at a time, however many hints come', async () => {
+  const { log, ended, reads, answered } = open()
+  const followed = log.follow(await log.head(), ended.signal)[Symbol.asyncIterator]()
   const next = followed.next()
   await expect.poll(reads).toBeGreaterThan(0)
   // It found nothing, and waits.
@@ -38,6 +54,69 @@ test('those who wait for news ask no more than one at a time, however many hints
   // One, one more for what the first may have missed, and what the log asks by itself now and then.
   expect(reads() - before).toBeGreaterThan(0)
   expect(reads() - before).toBeLessThan(10)
+  ended.abort()
+  expect((await next).done).toBe(true)
+})
+
+test('those who came at different times to a quiet log are served by one query, and miss nothing', async () => {
+  const { log, ended, reads, answered } = open()
+  const followers = []
+  for (let number = 0; number < 10; number += 1) {
+    // Each finds another head.
+    await store.pool.query('SELECT pg_current_xact_id()')
+    followers.push(log.follow(await log.head(), ended.signal))
+  }
+  const nexts = followers.map((follower) => follower.next())
+  await expect.poll(reads).toBeGreaterThanOrEqual(followers.length)
+  await answered()
+  await answered()
+  const before = reads()
+  log.hint()
+  await answered()
+  await answered()
+  // Theirs, and what the log asks by itself meanwhile.
+  expect(reads() - before).toBeLessThan(followers.length / 2)
+  await append()
+  log.hint()
+  for (const { value } of await Promise.all(nexts)) expect(value?.events).toHaveLength(1)
+})
+
+test('whoever is told that nothing is new is told how far the log was read', async () => {
+  const { log, ended } = open()
+  const head = await log.head()
+  const follower = log.follow(head, ended.signal)
+  let cursor = head
+  while (cursor === head) {
+    await store.pool.query('SELECT pg_current_xact_id()')
+    const next = follower.next()
+    follower.nudge()
+    const { value } = await next
+    expect(value?.events).toEqual([])
+    cursor = value?.cursor ?? head
+  }
+  await append()
+  const again = log.follow(cursor, ended.signal)
+  expect((await again.next()).value?.events).toHaveLength(1)
+})
+
+test('a follower that is ended while the store is away ends at once', async () => {
+  const { log, ended, queries } = open()
+  const head = await log.head()
+  const ask = store.pool.query.bind(store.pool)
+  const failed = Promise.withResolvers<void>()
+  queries.mockRestore()
+  const away = vi.spyOn(store.pool, 'query').mockImplementation((query: unknown) => {
+    if (Object(query).name !== 'read-log') return Reflect.apply(ask, store.pool, [query])
+    failed.resolve()
+    return Promise.reject(new Error('the store is away'))
+  })
+  onTestFinished(() => away.mockRestore())
+  // Before it tries again, time would have to pass.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const next = log.follow(head, ended.signal).next()
+  await failed.promise
+  await turn()
   ended.abort()
   expect((await next).done).toBe(true)
 })

@@ -32,16 +32,16 @@ export function shared<T extends { version: number }>(
 class Reads<T extends { version: number }> {
   /** The oldest first. */
   readonly #kept = new Map<string, Kept<T>>()
-  readonly #loader: DataLoader<string, T | undefined>
+  readonly #newLoader: () => DataLoader<string, T | undefined>
+  #loader: DataLoader<string, T | undefined> | undefined
+  #forgetting: NodeJS.Timeout | undefined
 
   constructor(read: (ids: string[]) => Promise<Map<string, T>>) {
-    this.#loader = new DataLoader(
-      async (ids) => {
-        const found = await read([...ids])
-        return ids.map((id) => found.get(id))
-      },
-      { maxBatchSize: CHUNK, cache: false },
-    )
+    const load = async (ids: readonly string[]) => {
+      const found = await read([...ids])
+      return ids.map((id) => found.get(id))
+    }
+    this.#newLoader = () => new DataLoader(load, { maxBatchSize: CHUNK, cache: false })
   }
 
   async of(wanted: ReadonlyMap<string, number>): Promise<Map<string, T>> {
@@ -57,8 +57,10 @@ class Reads<T extends { version: number }> {
   async #one(id: string, version: number): Promise<T | undefined> {
     const now = performance.now()
     this.#forget(now)
+    this.#forgetLater()
     const known = this.#kept.get(id)
     if (known !== undefined && known.version >= version) return known.record
+    this.#loader ??= this.#newLoader()
     const kept = { version, at: now, record: this.#loader.load(id) }
     this.#kept.delete(id)
     this.#kept.set(id, kept)
@@ -78,5 +80,16 @@ class Reads<T extends { version: number }> {
       if (now - at < KEPT && this.#kept.size <= MOST) return
       this.#kept.delete(id)
     }
+  }
+
+  /** Where nothing is read any more, nothing is kept either. */
+  #forgetLater(): void {
+    this.#forgetting ??= setTimeout(() => {
+      this.#forgetting = undefined
+      this.#forget(performance.now())
+      if (this.#kept.size > 0) this.#forgetLater()
+      // It holds its last batch.
+      else this.#loader = undefined
+    }, KEPT).unref()
   }
 }

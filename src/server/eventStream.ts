@@ -9,7 +9,7 @@ import type { Logger } from 'pino'
 import type { Clock, Context } from '../schema/context.ts'
 import type { Asked } from './asked.ts'
 import type { Operation } from './operation.ts'
-import { jsonOf, presented } from './present.ts'
+import { onceForAll, presented } from './present.ts'
 import { subscribe } from './subscribing.ts'
 
 /** A stream that has nothing to tell says so this often, in milliseconds: proxies end what is silent. */
@@ -39,7 +39,7 @@ export async function streamEvents(
     variableValues: variables,
   })
   const { requestId } = operation
-  const frameOf = (one: ExecutionResult) => framed(one, () => jsonOf(one, logger, requestId))
+  const frameOf = (one: ExecutionResult) => framed(one, logger, requestId)
   if (isAsyncIterable(result)) {
     operation.end()
     return sendEvents(response, guard(result), frameOf, contextValue)
@@ -88,8 +88,14 @@ export async function sendEvents(
   if (!over) response.end(COMPLETE)
 }
 
-/** One event, alone and as a chunk of an answer: the same bytes for all who are told the same. */
+/** One event, alone and as a chunk of an answer. */
 type Frame = { event: Buffer; chunk: Buffer }
+
+const framed = onceForAll((json): Frame => {
+  const event = Buffer.from(`event: next\ndata: ${json}\n\n`)
+  const size = `${event.length.toString(16)}\r\n`
+  return { event, chunk: Buffer.concat([Buffer.from(size), event, Buffer.from('\r\n')]) }
+})
 
 /** To the socket at once, where it is this answer's turn: of a chunk node makes four writes. */
 function write(response: ServerResponse, { event, chunk }: Frame): boolean {
@@ -115,15 +121,3 @@ function pinging(response: ServerResponse, clock: Clock): () => void {
   wait()
   return () => cancel()
 }
-
-function framed(result: ExecutionResult, toJson: () => string): Frame {
-  const known = frames.get(result)
-  if (known !== undefined) return known
-  const event = Buffer.from(`event: next\ndata: ${toJson()}\n\n`)
-  const size = `${event.length.toString(16)}\r\n`
-  const frame = { event, chunk: Buffer.concat([Buffer.from(size), event, Buffer.from('\r\n')]) }
-  // Errors are told to each differently, see jsonOf.
-  if (result.errors === undefined) frames.set(result, frame)
-  return frame
-}
-const frames = new WeakMap<ExecutionResult, Frame>()

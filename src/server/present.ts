@@ -99,20 +99,25 @@ export function presented(
   return { ...result, errors: result.errors.map((error) => present(error, logger, requestId)) }
 }
 
-/** The answer as clients see it, as JSON: made once for all who are given the same one. */
-export function jsonOf(result: Answer, logger: Logger, requestId?: string): string {
-  const { errors } = result
-  if (errors !== undefined) {
-    const shown = errors.map((error) => toJson(present(error, logger, requestId)))
-    return JSON.stringify({ ...result, errors: shown })
-  }
-  const text = texts.get(result) ?? JSON.stringify(result)
-  texts.set(result, text)
-  return text
-}
 type Answer = { errors?: readonly GraphQLError[] | undefined }
-/** None with errors: each is told by which id theirs was logged. */
-const texts = new WeakMap<Answer, string>()
+
+/**
+ * What `make` makes of an answer's JSON: once for all who are given the same one. Of errors it is made for
+ * each, who is told by which id theirs was logged.
+ */
+export function onceForAll<T>(make: (json: string) => T) {
+  const made = new WeakMap<Answer, T>()
+  return (answer: Answer, logger: Logger, requestId?: string): T => {
+    const { errors } = answer
+    if (errors !== undefined) {
+      const shown = errors.map((error) => toJson(present(error, logger, requestId)))
+      return make(JSON.stringify({ ...answer, errors: shown }))
+    }
+    const known = made.get(answer) ?? make(JSON.stringify(answer))
+    made.set(answer, known)
+    return known
+  }
+}
 
 /** The error as JSON, without what only HTTP has a use for. */
 export function toJson(error: GraphQLError): GraphQLFormattedError {

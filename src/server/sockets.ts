@@ -71,8 +71,8 @@ export function socketServer(protocol: Protocol, logger: Logger, { alive = ALIVE
   }
 }
 
-/** Resolves when the client's system, or ours, has taken the message. */
-export function send(socket: WebSocket, text: string): Promise<void> {
+/** Resolves when the system has taken the message. */
+function send(socket: WebSocket, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     if (socket.readyState !== socket.OPEN) return resolve()
     socket.send(text, (error) => {
@@ -81,4 +81,41 @@ export function send(socket: WebSocket, text: string): Promise<void> {
       else reject(error)
     })
   })
+}
+
+/**
+ * Sends a message whose end is the same for many, by one write to the connection: `ws` would make a frame of it by
+ * two. Between its own frames, which it writes whole, there is room for others. Answers nothing where the
+ * system takes it at once, or else a promise of when it has.
+ */
+export function sendShared(
+  { socket, request: { socket: connection } }: SocketExtra,
+  head: string,
+  end: Buffer,
+): Promise<void> | undefined {
+  if (socket.readyState !== socket.OPEN) return undefined
+  const frame = textFrame(head, end)
+  if (connection.writableLength === 0) {
+    connection.write(frame)
+    return undefined
+  }
+  // That it failed is told by the socket's end.
+  return new Promise((resolve) => connection.write(frame, () => resolve()))
+}
+
+/** The final bit, and the opcode of text: RFC 6455, 5.2. */
+const WHOLE_TEXT = 0x81
+
+/** A text message as one frame, unmasked as servers send it. */
+function textFrame(head: string, end: Buffer): Buffer {
+  const size = Buffer.byteLength(head) + end.length
+  const extended = size > 65_535 ? 8 : size > 125 ? 2 : 0
+  const frame = Buffer.allocUnsafe(2 + extended + size)
+  frame[0] = WHOLE_TEXT
+  frame[1] = extended === 8 ? 127 : extended === 2 ? 126 : size
+  if (extended === 8) frame.writeBigUInt64BE(BigInt(size), 2)
+  else if (extended === 2) frame.writeUInt16BE(size, 2)
+  const at = 2 + extended
+  end.copy(frame, at + frame.write(head, at))
+  return frame
 }

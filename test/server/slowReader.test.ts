@@ -1,5 +1,7 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { updateLoadBalancer } from '../../src/domain/loadBalancers/update.ts'
 import { decodeId } from '../../src/schema/ids.ts'
 import { LIMITS } from '../../src/server/limits/limits.ts'
@@ -21,6 +23,8 @@ const BACKEND =
 const WATCH = `subscription ($id: ID!) { loadBalancer(id: $id) { type loadBalancer { displayName
   ${Array.from({ length: 20 }, (_, index) => `b${index}: backends(first: 64) { nodes { ${BACKEND} } }`).join(' ')} } } }`
 const CHANGES = 80
+/** Of events that have 60 MB together. */
+const HELD = 120
 
 type Event = { type: string; loadBalancer: { displayName: string | null } | null }
 type Reader = {
@@ -31,9 +35,9 @@ type Reader = {
   end(): Promise<void>
 }
 
-const readers: Record<Transport, (id: string) => Promise<Reader>> = {
-  async sse(id) {
-    const asked = request(service.url(), {
+const readers: Record<Transport, (id: string, url: string) => Promise<Reader>> = {
+  async sse(id, url) {
+    const asked = request(url, {
       method: 'POST',
       agent: false,
       headers: {
@@ -58,8 +62,8 @@ const readers: Record<Transport, (id: string) => Promise<Reader>> = {
       },
     }
   },
-  async ws(id) {
-    const { socket, init, subscribe: begin, next, end } = await openSocket(service.url())
+  async ws(id, url) {
+    const { socket, init, subscribe: begin, next, end } = await openSocket(url)
     await init()
     begin('1', WATCH, { id })
     return {
@@ -95,7 +99,7 @@ test.each(TRANSPORTS)(
       backends,
       protocol: { udp: { port: 53 } },
     })
-    const slow = await readers[transport](id)
+    const slow = await readers[transport](id, service.url())
     while ((await slow.next()).type !== 'SYNCED');
     const quick = subscribe<Event>(
       service,
@@ -119,6 +123,56 @@ test.each(TRANSPORTS)(
     }
     expect(received).toEqual(received.toSorted((a, b) => a - b))
     expect(received.length).toBeLessThan(CHANGES / 2)
+    await Promise.all([slow.end(), quick.end()])
+  },
+)
+
+/** An API process of its own over the same store, and the bytes that it has in use. */
+async function startMeasured() {
+  const url = service.store.pool.options.connectionString ?? ''
+  const child = fork(new URL('measuredServer.ts', import.meta.url), [url], {
+    execArgv: ['--expose-gc'],
+  })
+  onTestFinished(() => void child.kill())
+  const [told] = await once(child, 'message')
+  return {
+    url: () => `${told.url}/projects/alpha/graphql`,
+    async used(): Promise<number> {
+      child.send('used?')
+      const [{ used }] = await once(child, 'message')
+      return used
+    },
+  }
+}
+
+test.each(TRANSPORTS)(
+  'over %s, a reader that stops reading costs no memory for what it is not sent',
+  async (transport) => {
+    const { id } = await create(service, `held-${transport}`, {
+      backends,
+      protocol: { udp: { port: transport === 'sse' ? 54 : 55 } },
+    })
+    const measured = await startMeasured()
+    const slow = await readers[transport](id, measured.url())
+    while ((await slow.next()).type !== 'SYNCED');
+    const watch =
+      'subscription ($id: ID!) { loadBalancer(id: $id) { type loadBalancer { displayName } } }'
+    const quick = subscribe<Event>(measured, transport, watch, { id })
+    while ((await quick.next())?.type !== 'SYNCED');
+    const change = async (displayName: string) => {
+      await updateLoadBalancer(service.store, scope, {
+        id: decodeId(id)?.uuid ?? '',
+        displayName,
+      })
+      expect((await quick.next())?.loadBalancer?.displayName).toBe(displayName)
+    }
+    await change('before')
+    expect((await slow.next()).loadBalancer?.displayName).toBe('before')
+    const before = await measured.used()
+    slow.stop()
+    for (let number = 1; number <= HELD; number += 1) await change(`${number}`)
+    // All that it isn't sent would be twice as much, and the objects that it is made of ten times that.
+    expect((await measured.used()) - before).toBeLessThan(30e6)
     await Promise.all([slow.end(), quick.end()])
   },
 )

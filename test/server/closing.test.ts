@@ -69,7 +69,7 @@ test.each(TRANSPORTS)(
 )
 
 test('a stream that has been quiet for 10 s says that it is alive, and where the log is', async () => {
-  const { server, at, followers, clock } = await startCounted()
+  const { server, at, clock } = await startCounted()
   const stream = subscribe<Event>(at, 'sse', WATCH)
   let event = await stream.next()
   while (event?.type !== 'SYNCED') event = await stream.next()

@@ -86,7 +86,6 @@ test('the owners of two clusters change a load balancer within a second of each 
   await scene.until(id, ['UNHEALTHY', 'UNKNOWN', 'UNKNOWN'])
   const written = performance.now()
   there.fail(B)
-  await delay(100)
   here.fail(C)
   expect(await unhealthy(id)).toEqual([1])
   await scene.until(id, ['UNHEALTHY', 'UNHEALTHY', 'UNHEALTHY'])

@@ -43,7 +43,7 @@ describe('at a quota of 1', () => {
       ).toMatchObject({ __typename: 'QuotaExceeded' })
       // Of these the rule is there, and stays for a while after the quota is free; the others go while
       // the cluster is at work for them.
-      if (time % 5 === 0) await installation.api.settled(loadBalancer.id)
+      if (time % 10 === 0) await installation.api.settled(loadBalancer.id)
       await accepted(installation.api, DELETE, { id: loadBalancer.id })
     }
     expect(ids.size).toBe(TIMES)

@@ -4,8 +4,10 @@ import type { FollowHandler } from './cluster.ts'
 import type { FollowOptions } from './follow.ts'
 import { keyOf } from './wire.ts'
 
-/** What a handler has not taken of an object. */
-type Owed<T> = { object: T | undefined; previous: T | undefined; failures: number }
+/** What is to be told of an object, and how often in a row the handler threw on it. */
+type News<T> = { object: T | undefined; previous: T | undefined; failures: number }
+/** What a handler has not taken; `pause` is before it is told again. */
+type Owed<T> = News<T> & { pause: AbortController }
 
 /**
  * Tells a handler what became of each object. What it throws on it is told again, that object alone and
@@ -16,7 +18,7 @@ export class Telling<T extends KubeObject> {
   readonly #options: FollowOptions
   /** By key. */
   readonly #owed = new Map<string, Owed<T>>()
-  readonly #closing = new AbortController()
+  #closed = false
 
   constructor(handler: Pick<FollowHandler<T>, 'changed'>, options: FollowOptions) {
     this.#handler = handler
@@ -28,6 +30,7 @@ export class Telling<T extends KubeObject> {
     if (about === undefined) return
     const key = keyOf(about)
     const owed = this.#owed.get(key)
+    owed?.pause.abort()
     this.#owed.delete(key)
     // Where there is something owed, the handler still has what was before that; of that it may have a part.
     const had =
@@ -36,29 +39,31 @@ export class Telling<T extends KubeObject> {
   }
 
   close(): void {
-    this.#closing.abort()
+    this.#closed = true
+    for (const { pause } of this.#owed.values()) pause.abort()
   }
 
-  #tell(key: string, owed: Owed<T>): void {
-    if (this.#closing.signal.aborted) return
-    const { object, previous } = owed
+  #tell(key: string, news: News<T>): void {
+    if (this.#closed) return
+    const { object, previous } = news
     try {
       const isAnother = object && previous && object.metadata.uid !== previous.metadata.uid
       if (isAnother) this.#handler.changed(undefined, previous)
       this.#handler.changed(object, isAnother ? undefined : previous)
     } catch (error) {
-      const again = { ...owed, failures: owed.failures + 1 }
-      this.#owed.set(key, again)
+      const owed = { ...news, failures: news.failures + 1, pause: new AbortController() }
+      this.#owed.set(key, owed)
       this.#options.onHandlerError(error, key)
-      void this.#tellAgain(key, again)
+      void this.#tellAgain(key, owed)
     }
   }
 
   async #tellAgain(key: string, owed: Owed<T>): Promise<void> {
     const { clock, random } = this.#options
-    await clock.sleep(retryDelay(owed.failures, random, undefined), this.#closing.signal)
-    // News of the object may have come before.
-    if (this.#owed.get(key) !== owed) return
+    const { signal } = owed.pause
+    await clock.sleep(retryDelay(owed.failures, random, undefined), signal)
+    // Newer news of the object came, or the end.
+    if (signal.aborted) return
     this.#owed.delete(key)
     this.#tell(key, owed)
   }

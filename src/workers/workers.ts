@@ -99,68 +99,57 @@ export function startWorkers(options: {
   })
   const closing = new AbortController()
   const due = new Due({ store, log, serving: () => leases.serving() })
-  const heal = async () => {
-    try {
-      const healed = await healPlacements(store)
-      if (healed > 0) log.warn({ healed }, 'placements were not what they should be')
-    } catch (error) {
-      log.warn({ err: error }, 'placements could not be compared')
-    }
-  }
+  const heal = chore(log, 'placements could not be compared', async () => {
+    const healed = await healPlacements(store)
+    if (healed > 0) log.warn({ healed }, 'placements were not what they should be')
+  })
+  const drain = chore(log, 'what may leave drained clusters could not be read', async () => {
+    const left = await advanceDraining(store)
+    if (left > 0) log.info({ left }, 'load balancers leave clusters that are drained')
+  })
+  const remove = chore(log, 'old rows could not be removed', async () => {
+    const eventDays = options.eventDays ?? EVENT_DAYS
+    const removed = await removeOld(store, { eventDays, signal: closing.signal })
+    if (removed > 0) log.info({ removed }, 'what was kept long enough was removed')
+  })
+  const forget = chore(log, 'what vantage points found long ago could not be forgotten', () =>
+    forgetReachability(store),
+  )
 
-  let draining: Promise<void> | undefined
-  const drain = async () => {
-    try {
-      const left = await advanceDraining(store)
-      if (left > 0) log.info({ left }, 'load balancers leave clusters that are drained')
-    } catch (error) {
-      log.warn({ err: error }, 'what may leave drained clusters could not be read')
-    }
-  }
-  const drainOnce = () => {
-    draining ??= drain().finally(() => {
-      draining = undefined
-    })
-  }
-
-  const remove = async () => {
-    try {
-      const eventDays = options.eventDays ?? EVENT_DAYS
-      const removed = await removeOld(store, { eventDays, signal: closing.signal })
-      if (removed > 0) log.info({ removed }, 'what was kept long enough was removed')
-    } catch (error) {
-      log.warn({ err: error }, 'old rows could not be removed')
-    }
-  }
-
-  const forget = async () => {
-    try {
-      await forgetReachability(store)
-    } catch (error) {
-      log.warn({ err: error }, 'what vantage points found long ago could not be forgotten')
-    }
-  }
-
-  let removing = remove()
   onHint(store, closing.signal, () => due.look())
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
     setInterval(() => due.look(), POLL),
-    setInterval(drainOnce, POLL),
-    setInterval(() => void heal(), HEAL),
-    setInterval(() => {
-      removing = remove()
-    }, REMOVE),
-    setInterval(() => void forget(), FORGET),
+    setInterval(drain.begin, POLL),
+    setInterval(heal.begin, HEAL),
+    setInterval(remove.begin, REMOVE),
+    setInterval(forget.begin, FORGET),
   ]
   void leases.renew()
+  remove.begin()
   return {
     renew: () => leases.renew(),
     async close() {
       closing.abort()
       for (const timer of timers) clearInterval(timer)
-      await Promise.all([draining, removing, due.close()])
+      await Promise.all([drain.ended(), remove.ended(), due.close()])
       await leases.close()
     },
+  }
+}
+
+/** Where there is much to do it takes longer than until it is begun again: then it just goes on. */
+function chore(log: Logger, failed: string, work: () => Promise<unknown>) {
+  let running: Promise<unknown> | undefined
+  return {
+    begin() {
+      running ??= work()
+        .catch((error: unknown) => log.warn({ err: error }, failed))
+        .finally(() => {
+          running = undefined
+        })
+    },
+    /** What is under way has come to its end; failures are in the log. */
+    ended: async () => running,
   }
 }

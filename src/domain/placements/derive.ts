@@ -111,15 +111,17 @@ WHERE lb.id = ANY ($1::uuid[]) AND stored.placed AND (
 export async function advanceDraining(store: Store): Promise<number> {
   const { rows } = await store.pool.query<{ id: string }>({
     name: 'read-leaving',
-    // What has no other placement can't leave: most of what stays is found out by one look at an index.
+    // What is in effect nowhere else can't leave. Found out first: clusters_of takes long for a hundred thousand.
     text: `
-SELECT stored.load_balancer_id AS id FROM cluster
-JOIN placement stored ON stored.cluster_id = cluster.id AND stored.placed
-WHERE cluster.mode = 'DRAINED' AND cluster.forgotten_at IS NULL
-  AND EXISTS (SELECT FROM placement other WHERE other.load_balancer_id = stored.load_balancer_id
-    AND other.cluster_id <> stored.cluster_id AND other.placed)
-  AND NOT stored.cluster_id IN (SELECT clusters_of(stored.load_balancer_id))
-LIMIT 500`,
+WITH leaving AS MATERIALIZED (
+  SELECT stored.load_balancer_id AS id, cluster.id AS cluster FROM cluster
+  JOIN placement stored ON stored.cluster_id = cluster.id AND stored.placed
+  WHERE cluster.mode = 'DRAINED' AND cluster.forgotten_at IS NULL
+    AND EXISTS (SELECT FROM placement other
+      JOIN cluster taker ON taker.id = other.cluster_id AND taker.mode <> 'DRAINED' AND taker.unreachable_since IS NULL
+      WHERE other.load_balancer_id = stored.load_balancer_id AND other.placed
+        AND (other.report ->> 'inEffect')::boolean))
+SELECT id FROM leaving WHERE NOT cluster IN (SELECT clusters_of(id)) LIMIT 500`,
   })
   for (const { id } of rows) await rederive(store, id)
   return rows.length

@@ -152,9 +152,9 @@ export async function forgetCluster(
 
 /** Closes every hold in a cluster that is no more. Answers the load balancers they were of. */
 async function closeAll(client: PoolClient, cluster: string): Promise<string[]> {
-  const { rows } = await client.query<{ id: string }>(
+  const { rows } = await client.query<{ id: string; reserved: boolean }>(
     `UPDATE hold SET gone_at = clock_timestamp() WHERE cluster_id = $1 AND gone_at IS NULL
-     RETURNING load_balancer_id AS id`,
+     RETURNING load_balancer_id AS id, family(vip) = 4 AS reserved`,
     [cluster],
   )
   // Whoever waited for one of the addresses may have it now.
@@ -165,9 +165,9 @@ async function closeAll(client: PoolClient, cluster: string): Promise<string[]> 
        JOIN hold ON hold.vip = reservation.address AND hold.cluster_id = $1)`,
     [cluster],
   )
-  const holders = [...new Set(rows.map(({ id }) => id))]
-  for (const holder of holders) await refoldReservations(client, holder)
-  return holders
+  const reserved = rows.flatMap(({ id, reserved }) => (reserved ? id : []))
+  for (const holder of new Set(reserved)) await refoldReservations(client, holder)
+  return rows.map(({ id }) => id)
 }
 
 async function lockCluster(client: PoolClient, id: string): Promise<Row | NotFound> {

@@ -17,8 +17,11 @@ export type Store = {
 const PLANNING = '-c plan_cache_mode=force_generic_plan -c jit=off'
 /** How long (ms) a statement may take, and a transaction in all: the server ends what takes longer. */
 export const DEADLINE = 5_000
-/** So much later (ms) nothing is awaited any more from a server that didn't say so. */
-const GRACE = 1_000
+/**
+ * So much later (ms) nothing is awaited any more from a server that didn't say so. More than this process may
+ * be too busy to read what the server says: only that tells who asked to come again.
+ */
+const GRACE = 3_000
 /**
  * A process that is paused in the middle of a transaction would keep its locks, and with them clusters
  * that nobody then could take over. So the server ends what idles for half as long (ms) as a transaction

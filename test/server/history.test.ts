@@ -31,6 +31,12 @@ async function history(filter: Record<string, unknown>, project = 'alpha'): Prom
   return field<{ nodes: Event[] }>(body).nodes.toReversed()
 }
 
+/** Nobody's transaction is open any more that was begun before the newest event, also in other databases. */
+async function cursorsExact(objectId: string): Promise<void> {
+  const newest = async () => (await history({ objectId })).at(-1)?.cursor
+  await expect.poll(async () => history({ objectId, since: await newest() })).toEqual([])
+}
+
 async function mutate(name: string, fields: string): Promise<void> {
   const { body } = await service.query(`mutation { ${name}(input: { ${fields} }) { __typename } }`)
   expect(field(body)).toEqual({ __typename: expect.stringMatching(/Payload$/) })
@@ -51,12 +57,7 @@ test('the history of a load balancer tells who changed what, and what came of it
   for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
   await clusters.lose('east-2')
   await clusters.findAgain('east-2')
-  // Until nobody's transaction is open any more that was begun before.
-  await expect
-    .poll(async () =>
-      history({ objectId: id, since: (await history({ objectId: id })).at(-1)?.cursor }),
-    )
-    .toEqual([])
+  await cursorsExact(id)
   const living = await history({ objectId: id })
   const [created] = living
   expect(created).toMatchObject({
@@ -101,8 +102,9 @@ test('the history of a load balancer tells who changed what, and what came of it
 
 test('who asks again and again for what came since misses nothing that was begun before and committed later', async () => {
   const { id } = await create(service, 'polled')
+  await cursorsExact(id)
   const late = await service.store.pool.connect()
-  await late.query('BEGIN')
+  await late.query('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0')
   await late.query(
     `SELECT append_event('alpha', 'LoadBalancer', $1, 9, 1, 'LoadBalancerStatusChanged', 'late', 'SYSTEM', 's', '[]', NULL)`,
     [uuidOf(id)],

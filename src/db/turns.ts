@@ -11,8 +11,9 @@ const lines = new WeakMap<Store['pool'], Map<string, Line>>()
 
 /**
  * Does `work` when it is its turn among all that this process does under that name, first come, first
- * served. Changes of one project wait for each other's rows in any case: who waits here instead holds
- * none of the connections that others need, and the time that its transaction has does not run yet.
+ * served. Most changes of one project wait for each other's rows in any case (creations for those of the
+ * project, others for those of the VPC): who waits here instead holds none of the connections that others
+ * need, and the time that its transaction has does not run yet.
  * Not begun after 30 s: `TransactionTimeout`. `work` must not ask for a turn itself.
  */
 export async function inTurn<T>(

@@ -3,7 +3,7 @@ import type { Desired, DesiredVip } from './desired.ts'
 import { found, holds } from './findings.ts'
 import { ruleName } from './names.ts'
 import { gone, isAhead, type Observed, tracedVips } from './observed.ts'
-import { type Proof, prove } from './proof.ts'
+import { type Proof, prove, servingStill } from './proof.ts'
 import type { Reason } from './reasons.ts'
 import type { BackendReport, Finding, PlacementReport, VipReport } from './report.ts'
 import { steps } from './steps.ts'
@@ -57,7 +57,7 @@ export const judge = (
       waitingFor.length === 0 &&
       [...vips.values()].every(({ settled }) => settled),
     vips: Object.fromEntries([...vips].map(([vip, { report }]) => [vip, report])),
-    backends: judgeBackends(desired, [...proofs.values()]),
+    backends: judgeBackends(desired, observed, proofs),
     affinity: desired.affinity,
     cluster,
   }
@@ -168,8 +168,18 @@ export const judgeAgainIn = (
     .map(({ since }) => Date.parse(since) + patience - Date.parse(now))
     .find((rest) => rest > 0)
 
-const judgeBackends = (desired: Desired, proofs: Proof[]): Record<string, BackendReport> =>
-  Object.fromEntries(
+const judgeBackends = (
+  desired: Desired,
+  observed: Observed,
+  proofsByRule: ReadonlyMap<string, Proof>,
+): Record<string, BackendReport> => {
+  const proofs = [...proofsByRule.values()]
+  const leaving = observed.rules.filter(({ metadata }) => !proofsByRule.has(metadata.name))
+  const serving = new Set([
+    ...proofs.flatMap((proof) => proof.serving),
+    ...leaving.flatMap((rule) => servingStill(rule, desired, observed)),
+  ])
+  return Object.fromEntries(
     Object.entries(desired.backends).flatMap(([id, { address, node, placed, listed }]) => {
       if (node === undefined) return []
       const claimed =
@@ -178,7 +188,7 @@ const judgeBackends = (desired: Desired, proofs: Proof[]): Record<string, Backen
         [
           id,
           {
-            serving: proofs.some(({ serving }) => serving.has(canonical(address))),
+            serving: serving.has(canonical(address)),
             placed: claimed
               ? found('FALSE', 'BackendsClaimed', `An older load balancer has claimed ${address}.`)
               : placed,
@@ -187,3 +197,4 @@ const judgeBackends = (desired: Desired, proofs: Proof[]): Record<string, Backen
       ]
     }),
   )
+}

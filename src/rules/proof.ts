@@ -4,7 +4,7 @@ import type { Desired } from './desired.ts'
 import { editorOf } from './editor.ts'
 import { firstAgainst, found, holds } from './findings.ts'
 import type { NetworkRule } from './objects.ts'
-import { conditionOf, type Observed, said } from './observed.ts'
+import { conditionOf, type Observed, said, vipsOf } from './observed.ts'
 import type { Finding } from './report.ts'
 import { advertisedFinding, routeFinding } from './routes.ts'
 import { boundNodes, isProgrammed, programmedFinding, servingByNode } from './selectorProof.ts'
@@ -16,7 +16,7 @@ export type Proof = {
   provisioned: Finding
   advertised: Finding
   /** Addresses of the backends that the rule, as it stands there now, sends connections to. */
-  serving: Set<string>
+  serving: string[]
   /** Backend nodes where an older load balancer holds the data plane's one place. */
   claimedNodes: Set<string>
 }
@@ -33,13 +33,7 @@ export const prove = (wish: NetworkRule, desired: Desired, observed: Observed): 
   })
   const nodes: ReadonlyMap<string, Finding> = selector ? boundNodes(rule, desired) : new Map()
   const bound = selector ? [...nodes.values()] : bindingFindings(wish, desired, observed)
-  const carries =
-    rule !== undefined &&
-    rule.metadata.deletionTimestamp === undefined &&
-    holds(accepted) &&
-    routes.some(({ route }) => route.status !== 'FALSE') &&
-    (!selector || observed.gateways.some((gateway) => isProgrammed(gateway, rule)))
-  const serving = selector ? servingByNode : servingByBinding
+  const announced = routes.some(({ route }) => route.status !== 'FALSE')
   return {
     applied,
     accepted,
@@ -55,11 +49,35 @@ export const prove = (wish: NetworkRule, desired: Desired, observed: Observed): 
       ],
       found('TRUE', 'InEffect', 'The rule is in effect at every gateway and every backend.'),
     ),
-    serving: new Set(carries ? serving(rule, desired, observed) : []),
+    serving: rule && announced ? servingOf(rule, desired, observed) : [],
     claimedNodes: new Set(
       [...nodes].flatMap(([node, { reason }]) => (reason === 'BackendsClaimed' ? [node] : [])),
     ),
   }
+}
+
+/**
+ * Whom a rule that isn't wanted any more sends connections to: it does what it did until it is gone, and
+ * in a cluster that can't be reached that is long.
+ */
+export const servingStill = (rule: NetworkRule, desired: Desired, observed: Observed): string[] => {
+  const announced =
+    vipsOf(rule).length > 0 &&
+    observed.gateways.some(
+      (gateway) => routeFinding(gateway, rule, observed, undefined).status !== 'FALSE',
+    )
+  return announced ? servingOf(rule, desired, observed) : []
+}
+
+/** Whom a rule that is announced sends connections to, as it stands there now. */
+const servingOf = (rule: NetworkRule, desired: Desired, observed: Observed): string[] => {
+  const selector = desired.dialect === 'selector'
+  const carries =
+    rule.metadata.deletionTimestamp === undefined &&
+    holds(acceptedFinding(rule, observed)) &&
+    (!selector || observed.gateways.some((gateway) => isProgrammed(gateway, rule)))
+  if (!carries) return []
+  return (selector ? servingByNode : servingByBinding)(rule, desired, observed)
 }
 
 /**

@@ -68,6 +68,28 @@ describe('in effect', () => {
     expect(judge(want, desired(want, BACKENDS), before, NOW).inEffect).toBe(false)
   })
 
+  test('a backend that is taken out is seen serving until its cluster has let go of it', () => {
+    const before = inEffect(desired(wanted(), BACKENDS))
+    const out = { adminState: 'STANDBY' } as const
+    const want = wanted({ backends: [backend(1, out), backend(2, out)] })
+    const said = judge(want, desired(want, BACKENDS), before, NOW)
+    expect(said.inEffect).toBe(false)
+    expect(serving(said)).toEqual([true, true])
+
+    const unbound = { ...before, bindings: before.bindings.slice(1) }
+    expect(serving(judge(want, desired(want, BACKENDS), unbound, NOW))).toEqual([false, true])
+    const unannounced = { ...before, advertisements: [] }
+    expect(serving(judge(want, desired(want, BACKENDS), unannounced, NOW))).toEqual([false, false])
+    const rules = before.rules.map((rule) => ({
+      ...rule,
+      metadata: { ...rule.metadata, deletionTimestamp: NOW },
+    }))
+    expect(serving(judge(want, desired(want, BACKENDS), { ...before, rules }, NOW))).toEqual([
+      false,
+      false,
+    ])
+  })
+
   test('an IPv4 address that cannot be served keeps nothing from being so', () => {
     const said = report(wanted({ vips: [vip(), ipv4Vip()] }), BACKENDS)
     expect(said.inEffect).toBe(true)

@@ -106,6 +106,10 @@ export class Rights {
 
 const TEMPORARY = 'INTERNAL_SERVER_ERROR'
 const expired = () => unauthenticated('Your token has expired.')
+const broken = (thrown: unknown) =>
+  new GraphQLError('a stream broke', {
+    originalError: thrown instanceof Error ? thrown : new Error(String(thrown)),
+  })
 
 /** Permissions that remember which of them were asked for and there. */
 export class UsedPermissions extends Set<string> {
@@ -161,8 +165,7 @@ export function whileRightsHold(
           const next = await iterator.next()
           if (rights.lost === undefined) return next
         } catch (thrown) {
-          const originalError = thrown instanceof Error ? thrown : new Error(String(thrown))
-          error = new GraphQLError('a stream broke', { originalError })
+          error = thrown instanceof GraphQLError ? thrown : broken(thrown)
         }
       }
       over = true

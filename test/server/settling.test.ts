@@ -111,6 +111,36 @@ test.each(TRANSPORTS)(
   },
 )
 
+test.each(TRANSPORTS)(
+  'over %s, with no time to wait it tells how it stands now',
+  async (transport) => {
+    const id = await served()
+    const now = SETTLED.replace('60', '0')
+    const waiting = subscribe<Told>(service, transport, now, { id })
+    const unmet = [{ type: 'Ready' }, { type: 'Provisioned', reason: 'Progressing' }]
+    expect(await waiting.next()).toMatchObject({ outcome: 'WAITING', generation: 1, unmet })
+    const last = waiting.next()
+    await expect.poll(() => clock.dues).toContain(0)
+    clock.move(0)
+    expect(await last).toMatchObject({ outcome: 'TIMED_OUT', generation: 1, unmet })
+    expect(await waiting.next()).toBeUndefined()
+
+    for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
+    const settled = subscribe<Told>(service, transport, now, { id })
+    expect(await settled.next()).toEqual({ outcome: 'SETTLED', generation: 1, unmet: [] })
+  },
+)
+
+test.each(TRANSPORTS)(
+  'over %s, waiting for a generation that was never asked for is refused, and why is said',
+  async (transport) => {
+    const id = await served()
+    const query = SETTLED.replace('id: $id,', 'id: $id, generation: 99,')
+    const stream = subscribe<Told>(service, transport, query, { id })
+    await expect(stream.next()).rejects.toThrow('99 was never asked for')
+  },
+)
+
 test('ten equal reports write nothing and make no event', async () => {
   const id = await served()
   await clusters.settle(id, 'east-1')

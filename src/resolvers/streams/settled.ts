@@ -18,6 +18,7 @@ export function watchSettling(context: Context, waited: Waited): AsyncGenerator<
     const deadline = clock.now().getTime() + waited.timeoutSeconds * 1000
     let generation = waited.generation
     let record: LoadBalancerRecord | null = null
+    let seen = false
     let missing: string | undefined
     const told = (outcome: Outcome): SettledEvent => ({
       outcome,
@@ -27,12 +28,15 @@ export function watchSettling(context: Context, waited: Waited): AsyncGenerator<
     })
     try {
       while (true) {
-        const next = await within(changes.next(), deadline - clock.now().getTime(), clock)
+        const left = deadline - clock.now().getTime()
+        // How it stands is told in any case, however short the time is.
+        const next = seen ? await within(changes.next(), left, clock) : await changes.next()
         if (signal.aborted) return
         if (next === undefined) return yield told('TIMED_OUT')
         // The watch ends by itself only where there is nothing (any more).
         if (next.done === true) return yield told('DELETED')
         const { type, object } = next.value
+        seen = true
         record = object ?? record
         if (type === 'DELETED') return yield told('DELETED')
         if (object === null) continue

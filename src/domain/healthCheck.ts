@@ -22,6 +22,10 @@ const BOUNDS = {
   minimumHealthyPercent: [0, 100],
 } as const
 
+/** The value that can be had which is nearest to the one that was asked for. */
+const nearest = (field: keyof typeof BOUNDS, value: number): number =>
+  Math.min(Math.max(value, BOUNDS[field][0]), BOUNDS[field][1])
+
 /**
  * The settings with the input merged in, field by field; the probe is replaced whole. For UDP it is
  * on by itself once a probe with a port is given.
@@ -73,8 +77,12 @@ export function healthCheckIssues(
     const [least, most] = BOUNDS[field]
     const value = settings[field]
     if (value < least || value > most) {
-      const nearest = String(Math.min(Math.max(value, least), most))
-      report('OUT_OF_RANGE', `${field} is ${least} to ${most}.`, field, nearest)
+      report(
+        'OUT_OF_RANGE',
+        `${field} is ${least} to ${most}.`,
+        field,
+        String(nearest(field, value)),
+      )
     }
   }
   if (settings.timeoutSeconds > settings.intervalSeconds) {
@@ -82,7 +90,7 @@ export function healthCheckIssues(
       'OUT_OF_RANGE',
       `The timeout (${settings.timeoutSeconds} s) is longer than the interval (${settings.intervalSeconds} s).`,
       'timeoutSeconds',
-      String(settings.intervalSeconds),
+      String(nearest('intervalSeconds', settings.intervalSeconds)),
     )
   }
   if (protocol === 'UDP' && settings.enabled && settings.probe.port === null) {

@@ -62,6 +62,17 @@ test.each<[string, Partial<HealthCheckSettings>, string[]]>([
   expect(issues.map(({ path }) => path[1])).toEqual(expected)
 })
 
+test('settings made of what is suggested are valid', () => {
+  const settings = { ...defaultHealthCheck('TCP'), intervalSeconds: 0, rise: 0, fall: 99 }
+  const suggested = healthCheckIssues(settings, 'TCP').map(({ path, suggestion }) => [
+    path[1],
+    Number(suggestion),
+  ])
+  const mended = { ...settings, ...Object.fromEntries(suggested) }
+  expect(mended).toMatchObject({ intervalSeconds: 1, timeoutSeconds: 1, rise: 1, fall: 10 })
+  expect(healthCheckIssues(mended, 'TCP')).toEqual([])
+})
+
 test('a check of UDP that is on needs a port', () => {
   const issues = healthCheckIssues({ ...defaultHealthCheck('UDP'), enabled: true }, 'UDP')
   expect(issues.map(({ code }) => code)).toEqual(['PROBE_PORT_REQUIRED'])

@@ -88,6 +88,8 @@ export function httpHandler(parts: Parts) {
     if (asked.operation.operation !== 'subscription') {
       return generally({ ...door.context(admitted, operation), operation })
     }
+    // Who left while they were let in isn't heard to leave any more.
+    if (response.closed) return operation.end()
     const { guard, permissions, close } = streams.open({ place, credentials, admitted })
     response.once('close', close)
     const context = door.context({ ...admitted, permissions }, operation)

@@ -47,3 +47,42 @@ test('of reports taken in together each is about its own placement, whoever the 
   // It was asked for anew meanwhile.
   expect(found(three)).toEqual({ applied: 1, due: true, reported: true })
 })
+
+test.each(['the first', 'the second'])(
+  'reports taken in together wait for reservations in the order in which everybody locks them, where %s has what is locked last',
+  async (has) => {
+    const { store, owner } = scene
+    const ids: string[] = []
+    for (const name of ['first', 'second'])
+      ids.push(await scene.create(name, ADDRESSES.slice(0, 1)))
+    const reservations = [randomUUID(), randomUUID()].sort()
+    const holders = has === 'the first' ? ids.toReversed() : ids
+    await store.pool.query(
+      `INSERT INTO ipv4_reservation (id, project, region_id, name, address, load_balancer_id, bound_at, created_at, updated_at)
+     SELECT held.id, 'alpha', region.id, held.id, ('203.0.113.' || held.place)::inet, held.load_balancer, now(), now(), now()
+     FROM region, unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS held (id, load_balancer, place)`,
+      [reservations, holders],
+    )
+    const other = await store.pool.connect()
+    const lock = 'SELECT FROM ipv4_reservation WHERE id = $1 FOR UPDATE NOWAIT'
+    await other.query('BEGIN')
+    try {
+      await other.query(lock, [reservations[0]])
+      const told = report({ asked: 1, generation: 1 })
+      const about = { owner, applied: true, gone: [], report: told }
+      const taken = reportPlacements(
+        store,
+        ids.map((loadBalancer) => ({ ...about, loadBalancer })),
+      )
+      const waiting = `SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      await expect.poll(async () => (await store.pool.query(waiting)).rowCount).toBe(1)
+      await other.query(lock, [reservations[1]])
+      await other.query('COMMIT')
+      expect(await taken).toEqual(['taken', 'taken'])
+    } finally {
+      other.release(true)
+      await store.pool.query('DELETE FROM ipv4_reservation')
+    }
+  },
+)

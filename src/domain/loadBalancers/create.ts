@@ -123,7 +123,7 @@ function storedAs(asked: Asked, made: Made): StoredLoadBalancer {
 
 async function askAndFold(client: Querier, asked: Asked): Promise<Answer> {
   const answer = await askWith(client, asked)
-  if ('at' in answer) await refoldReservations(client, asked.id)
+  if ('at' in answer) await refoldReservations(client, [asked.id])
   return answer
 }
 

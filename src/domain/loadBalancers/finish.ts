@@ -19,7 +19,7 @@ SELECT FROM load_balancer lb WHERE lb.id = $1 AND lb.deleting_since IS NOT NULL
     values: [id],
   })
   if (gone.rows.length === 0) return
-  await refoldReservations(client, id)
+  await refoldReservations(client, [id])
   const { rows } = await client.query<{ record: StoredLoadBalancer }>(
     'SELECT record FROM load_balancers_json(ARRAY[$1::uuid], NULL, true)',
     [id],

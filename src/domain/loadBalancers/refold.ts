@@ -36,12 +36,13 @@ export function refold(client: Querier, id: string, options: { announce: boolean
  * Folds the reports of all their clusters into the status of load balancers, whose rows the caller has
  * locked in an earlier statement of the transaction (or two clusters that report at once would each
  * miss the other). Writes nothing where nothing changed. `announce`: a change of status is an event
- * of its own; otherwise it belongs to the change that the caller makes.
+ * of its own; otherwise it belongs to the change that the caller makes. `letGo`: those of them that let go of
+ * an address somewhere, which their reservations tell in any case.
  */
 export async function refoldAll(
   client: Querier,
   ids: readonly string[],
-  { announce }: { announce: boolean },
+  { announce, letGo = [] }: { announce: boolean; letGo?: readonly string[] },
 ): Promise<void> {
   if (ids.length === 0) return
   const folded = (await readAllForFold(client, ids)).flatMap(({ stored, now, probes }) => {
@@ -50,13 +51,18 @@ export async function refoldAll(
     const version = announce ? stored.version + 1 : stored.version
     return { id: stored.id, status, version, event: announce ? announcement(stored, status) : null }
   })
-  if (folded.length === 0) return
+  const followed = folded.length === 0 ? [] : await write(client, folded)
+  await refoldReservations(client, [...new Set([...followed, ...letGo])])
+}
+
+/** Answers those that reservations follow. */
+async function write(client: Querier, folded: readonly object[]): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>({
     name: 'write-statuses',
     text: 'SELECT id FROM write_statuses($1) AS id',
     values: [JSON.stringify(folded)],
   })
-  for (const { id } of rows) await refoldReservations(client, id)
+  return rows.map(({ id }) => id)
 }
 
 /** The event of a new status, as `write_statuses` takes it. */

@@ -166,7 +166,7 @@ async function closeAll(client: PoolClient, cluster: string): Promise<string[]> 
     [cluster],
   )
   const reserved = rows.flatMap(({ id, reserved }) => (reserved ? id : []))
-  for (const holder of new Set(reserved)) await refoldReservations(client, holder)
+  await refoldReservations(client, [...new Set(reserved)])
   return rows.map(({ id }) => id)
 }
 

@@ -5,7 +5,6 @@ import type { PlacementReport } from '../../rules/report.ts'
 import { hint } from '../hints.ts'
 import { finishDeletion } from '../loadBalancers/finish.ts'
 import { refoldAll } from '../loadBalancers/refold.ts'
-import { refoldReservations } from '../reservations/refold.ts'
 import type { Ownership } from './ownership.ts'
 
 /** What a cluster says of a load balancer. */
@@ -32,15 +31,11 @@ export type Outcome = 'taken' | 'over' | 'lease-lost'
 export async function reportPlacements(store: Store, told: readonly Told[]): Promise<Outcome[]> {
   const outcomes = await transaction(store, async (client) => {
     const taken = await take(client, told)
-    const ids = new Set(
-      taken.flatMap(({ lost }, place) => (lost ? [] : (told[place]?.loadBalancer ?? []))),
-    )
-    await refoldAll(client, [...ids], { announce: true })
-    for (const id of ids) {
-      const about = taken.filter((_, place) => told[place]?.loadBalancer === id)
-      if (about.some(({ closed }) => closed)) await refoldReservations(client, id)
-      if (about.some(({ deleting }) => deleting)) await finishDeletion(client, id)
-    }
+    const kept = taken.filter(({ lost }) => !lost)
+    const letGo = idsOf(kept.filter(({ closed }) => closed))
+    await refoldAll(client, idsOf(kept), { announce: true, letGo })
+    for (const id of idsOf(kept.filter(({ deleting }) => deleting)))
+      await finishDeletion(client, id)
     return taken.map(({ lost, over }): Outcome => (lost ? 'lease-lost' : over ? 'over' : 'taken'))
   })
   hint(store)
@@ -48,7 +43,12 @@ export async function reportPlacements(store: Store, told: readonly Told[]): Pro
 }
 
 /** As `take_reports` answers, in the order of what was told. */
-type Taken = { lost: boolean; over: boolean; closed: boolean; deleting: boolean }
+type Answer = { lost: boolean; over: boolean; closed: boolean; deleting: boolean }
+type Taken = Answer & { loadBalancer: string }
+
+const idsOf = (taken: Taken[]): string[] => [
+  ...new Set(taken.map(({ loadBalancer }) => loadBalancer)),
+]
 
 async function take(client: PoolClient, told: readonly Told[]): Promise<Taken[]> {
   const list = told.map(({ owner, loadBalancer, report, applied, gone }, place) => ({
@@ -59,12 +59,15 @@ async function take(client: PoolClient, told: readonly Told[]): Promise<Taken[]>
     applied,
     gone,
   }))
-  const { rows } = await client.query<Taken>({
+  const { rows } = await client.query<Answer>({
     name: 'take-reports',
     text: 'SELECT lost, over, closed, deleting FROM take_reports($1) ORDER BY place',
     values: [JSON.stringify(list)],
   })
-  return rows
+  return rows.flatMap((row, place) => {
+    const { loadBalancer } = told[place] ?? {}
+    return loadBalancer === undefined ? [] : { ...row, loadBalancer }
+  })
 }
 
 /**

@@ -33,26 +33,32 @@ SELECT reservation.id, reservation.project, reservation.name, host(reservation.a
 FROM ipv4_reservation reservation LEFT JOIN load_balancer lb ON lb.id = reservation.load_balancer_id
 WHERE ${where} ORDER BY reservation.id`,
 })
-const WHOSE = `reservation.load_balancer_id = $1
-   OR reservation.address IN (SELECT hold.vip FROM hold WHERE hold.load_balancer_id = $1)`
+const WHOSE = `reservation.load_balancer_id = ANY ($1::uuid[])
+   OR reservation.address IN (SELECT hold.vip FROM hold WHERE hold.load_balancer_id = ANY ($1::uuid[]))`
 const ONE = 'reservation.id = $1'
 // Locked in a statement of its own: one that waits for a lock reads what was true before.
 const LOCK = (where: string, name: string) => ({
   name,
   text: `SELECT FROM ipv4_reservation reservation WHERE ${where} ORDER BY reservation.id FOR UPDATE`,
 })
-const OF_LOAD_BALANCER = {
-  lock: LOCK(WHOSE, 'lock-reservations-of-load-balancer'),
-  read: READ(WHOSE, 'reservations-of-load-balancer'),
+const OF_LOAD_BALANCERS = {
+  lock: LOCK(WHOSE, 'lock-reservations-of-load-balancers'),
+  read: READ(WHOSE, 'reservations-of-load-balancers'),
 }
 const OF_ID = {
   lock: LOCK(ONE, 'lock-reservation-to-fold'),
   read: READ(ONE, 'reservation-to-fold'),
 }
 
-/** Folds again every reservation that a load balancer has, or had and may still carry. */
-export function refoldReservations(client: Querier, loadBalancer: string): Promise<void> {
-  return refold(client, OF_LOAD_BALANCER, loadBalancer)
+/**
+ * Folds again every reservation that load balancers have, or had and may still carry. All of them together:
+ * one load balancer after the other would lock them in another order than everybody else.
+ */
+export async function refoldReservations(
+  client: Querier,
+  loadBalancers: readonly string[],
+): Promise<void> {
+  if (loadBalancers.length > 0) await refold(client, OF_LOAD_BALANCERS, loadBalancers)
 }
 
 /** Folds one reservation again. */
@@ -60,10 +66,14 @@ export function refoldReservation(client: Querier, id: string): Promise<void> {
   return refold(client, OF_ID, id)
 }
 
-async function refold(client: Querier, { lock, read }: typeof OF_ID, id: string): Promise<void> {
-  const locked = await client.query({ ...lock, values: [id] })
+async function refold(
+  client: Querier,
+  { lock, read }: typeof OF_ID,
+  which: string | readonly string[],
+): Promise<void> {
+  const locked = await client.query({ ...lock, values: [which] })
   if (locked.rows.length === 0) return
-  const { rows } = await client.query<Row>({ ...read, values: [id] })
+  const { rows } = await client.query<Row>({ ...read, values: [which] })
   for (const row of rows) await write(client, row)
 }
 

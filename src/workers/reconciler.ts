@@ -171,7 +171,8 @@ export class Reconciler {
       await askPlacement(store, owner.cluster, wanted.loadBalancer)
       wanted.asked += 1
     }
-    const failure = await this.#perform(todo, known, span)
+    // Where nothing is written nothing is waited for: what `before` shows is what is seen.
+    const failure = todo.length === 0 ? undefined : await this.#perform(todo, known, span)
     // What came of a write without an answer isn't known: its claims stay until it is looked at again.
     if (!(failure instanceof Unreachable)) places.release(wanted.loadBalancer)
     if (failure instanceof SchemaChanged) {

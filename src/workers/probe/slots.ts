@@ -57,7 +57,7 @@ export class Slots {
       next = this.#waiting[this.#next]
       this.#next += 1
     } while (next?.calledOff)
-    if (next === undefined || this.#next === SERVED) {
+    if (next === undefined || this.#next >= SERVED) {
       this.#waiting = this.#waiting.slice(this.#next)
       this.#next = 0
     }

@@ -261,15 +261,18 @@ BEGIN
 END $$;
 
 -- The data plane has one place for each VPC, node, protocol and port: whoever may gain or lose it by
--- a change of this load balancer (as it is now) is asked too.
-CREATE FUNCTION ask_rivals(load_balancer uuid) RETURNS void
+-- a change of this load balancer is asked too, by what it is now and by what it was. Its own placements
+-- are locked with theirs, since holds are opened of many at once: ask_placements comes after.
+CREATE FUNCTION ask_rivals(load_balancer uuid, protocol_before text DEFAULT NULL, port_before integer DEFAULT NULL)
+RETURNS void
 LANGUAGE sql AS $$
   UPDATE placement SET asked = asked + 1, due = clock_timestamp()
-  WHERE (load_balancer_id, cluster_id) IN (
+  WHERE load_balancer_id <> $1 AND (load_balancer_id, cluster_id) IN (
     SELECT due_too.load_balancer_id, due_too.cluster_id
     FROM load_balancer lb
-    JOIN load_balancer rival ON rival.vpc_id = lb.vpc_id AND rival.protocol = lb.protocol
-      AND rival.port = lb.port AND rival.region_id = lb.region_id AND rival.id <> lb.id
+    JOIN load_balancer rival ON rival.vpc_id = lb.vpc_id AND rival.region_id = lb.region_id
+      AND (rival.protocol = lb.protocol AND rival.port = lb.port OR rival.protocol = $2 AND rival.port = $3
+        OR rival.id = lb.id)
     JOIN placement due_too ON due_too.load_balancer_id = rival.id
     WHERE lb.id = $1
     ORDER BY due_too.load_balancer_id, due_too.cluster_id

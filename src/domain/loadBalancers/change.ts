@@ -185,8 +185,6 @@ export async function commit(
   current: StoredLoadBalancer,
   decision: Decision,
 ): Promise<void> {
-  // Who loses a place in the data plane by what was, and who by what will be.
-  if (decision.touchesRules) await client.query('SELECT ask_rivals($1)', [current.id])
   await client.query({
     name: 'count-change',
     text: `
@@ -196,7 +194,8 @@ UPDATE load_balancer SET generation = generation + 1, version = version + 1, upd
   })
   await decision.write(client)
   if (decision.touchesRules) {
-    await client.query('SELECT ask_placements($1), ask_rivals($1)', [current.id])
+    const { id, protocol, port } = current
+    await client.query('SELECT ask_rivals($1, $2, $3), ask_placements($1)', [id, protocol, port])
   }
   await appendEvent(client, {
     project: current.project,

@@ -89,6 +89,8 @@ export class ClusterView {
   readonly #instance: string
   /** Which load balancer was last found to have an address. */
   readonly #holders = new Map<string, string>()
+  /** By load balancer: the addresses that were last looked for. */
+  readonly #vipsOf = new Map<string, readonly string[]>()
   readonly #follows: {
     rules: Follow<NetworkRule>
     bindings: Follow<ServiceVIPBinding>
@@ -204,6 +206,7 @@ export class ClusterView {
     where: { rules: string[]; vips: string[]; awaited?: string[] },
   ): Observed {
     for (const vip of where.vips) this.#holders.set(vip, loadBalancer)
+    this.#vipsOf.set(loadBalancer, where.vips)
     const mine = `lb/${loadBalancer}`
     const rules = this.#rules.find(mine)
     const names = new Set([...where.rules, ...rules.map(({ metadata }) => metadata.name)])
@@ -226,6 +229,13 @@ export class ClusterView {
         uid: metadata.uid ?? '',
       })),
     }
+  }
+
+  /** Nothing of it is wanted here any more: what becomes of its addresses doesn't touch it. */
+  forget(loadBalancer: string): void {
+    for (const vip of this.#vipsOf.get(loadBalancer) ?? [])
+      if (this.#holders.get(vip) === loadBalancer) this.#holders.delete(vip)
+    this.#vipsOf.delete(loadBalancer)
   }
 
   /** Another load balancer's binding of ours that stands in a place. */

@@ -134,6 +134,7 @@ export class Reconciler {
 
   #forget(loadBalancer: string): void {
     this.#with.places.release(loadBalancer)
+    this.#with.view.forget(loadBalancer)
     this.#reported.delete(loadBalancer)
     this.#attempts.delete(loadBalancer)
     this.#with.refused(loadBalancer, undefined)

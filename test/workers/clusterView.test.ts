@@ -11,6 +11,7 @@ import {
   type NetworkRule,
   type Resource,
   SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
 } from '../../src/rules/objects.ts'
 import { ClusterView } from '../../src/workers/clusterView.ts'
 import { contextOf } from '../clusters/kubeconfigs.ts'
@@ -18,7 +19,8 @@ import { ownCrds } from '../support/crds.ts'
 
 const namespace = DATA_PLANE_NAMESPACE
 
-test('objects without a spec, which the CRDs take, are no part of what is seen and stop nothing', async () => {
+/** A cluster with the data plane's namespace. */
+async function start() {
   const server = await startApiServer({ crds: await ownCrds() })
   onTestFinished(() => server.close())
   const context = await contextOf({
@@ -36,19 +38,11 @@ test('objects without a spec, which the CRDs take, are no part of what is seen a
     kind: 'Namespace',
     metadata: { name: namespace },
   })
-  const labels = { [INSTANCE_LABEL]: 'ours', [LOAD_BALANCER_LABEL]: 'lb' }
-  const object = (resource: Resource, name: string) => ({
-    apiVersion: `${resource.group}/${resource.version}`,
-    kind: resource.kind,
-    metadata: { name, namespace, labels },
-  })
-  const empty = () =>
-    Promise.all(
-      [NETWORK_RULES, SERVICE_VIP_BINDINGS, BGP_ADVERTISEMENTS].map((resource) =>
-        cluster.apply(resource, object(resource, 'empty')),
-      ),
-    )
-  await empty()
+  return { cluster, mishandled }
+}
+
+/** What is seen of it, and the load balancers that it touched. */
+async function look(cluster: KubernetesCluster) {
   const touched = new Set<string>()
   const view = new ClusterView(cluster, 'ours', {
     touched: (ids) => {
@@ -62,6 +56,25 @@ test('objects without a spec, which the CRDs take, are no part of what is seen a
     failing: () => undefined,
   })
   await view.synced()
+  return { view, touched }
+}
+
+test('objects without a spec, which the CRDs take, are no part of what is seen and stop nothing', async () => {
+  const { cluster, mishandled } = await start()
+  const labels = { [INSTANCE_LABEL]: 'ours', [LOAD_BALANCER_LABEL]: 'lb' }
+  const object = (resource: Resource, name: string) => ({
+    apiVersion: `${resource.group}/${resource.version}`,
+    kind: resource.kind,
+    metadata: { name, namespace, labels },
+  })
+  const empty = () =>
+    Promise.all(
+      [NETWORK_RULES, SERVICE_VIP_BINDINGS, BGP_ADVERTISEMENTS].map((resource) =>
+        cluster.apply(resource, object(resource, 'empty')),
+      ),
+    )
+  await empty()
+  const { view, touched } = await look(cluster)
   for (const resource of [NETWORK_RULES, SERVICE_VIP_BINDINGS, BGP_ADVERTISEMENTS])
     await cluster.remove(resource, { name: 'empty', namespace })
   await empty()
@@ -85,5 +98,30 @@ test('objects without a spec, which the CRDs take, are no part of what is seen a
   expect(seen).toMatchObject({ rules: [], bindings: [], advertisements: [] })
   expect([...touched]).toContain('lb')
   expect(mishandled).toEqual([])
+  await view.close()
+})
+
+test('what becomes of an address touches whoever was looked for by it, until that is forgotten', async () => {
+  const { cluster } = await start()
+  const { view, touched } = await look(cluster)
+  const bind = (vipAddress: string, port: number) =>
+    cluster.apply<ServiceVIPBinding>(SERVICE_VIP_BINDINGS, {
+      apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
+      kind: SERVICE_VIP_BINDINGS.kind,
+      metadata: { name: `b-${vipAddress.replaceAll(':', '-')}`, namespace },
+      spec: {
+        ...{ vipAddress, port, protocol: 'tcp', egressKind: 'veth' },
+        targetRef: { kind: 'Node', name: 'node-1' },
+      },
+    })
+  view.observed('one', { rules: [], vips: ['2001:db8::1'] })
+  view.observed('other', { rules: [], vips: ['2001:db8::2'] })
+  await bind('2001:db8::1', 80)
+  await expect.poll(() => [...touched]).toEqual(['one'])
+  view.forget('one')
+  touched.clear()
+  await bind('2001:db8::1', 81)
+  await bind('2001:db8::2', 80)
+  await expect.poll(() => [...touched]).toEqual(['other'])
   await view.close()
 })

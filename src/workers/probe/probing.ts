@@ -124,13 +124,16 @@ export class Probing {
     const { leaseLost, log } = this.#with
     while (!this.#closing.signal.aborted) {
       const began = performance.now()
+      const hasProber = this.#hasProber
       try {
-        if (this.#hasProber) await this.#read(began)
+        if (hasProber) await this.#read(began)
         else await this.#disclaim()
       } catch (error) {
         if (error instanceof LeaseLost) leaseLost()
         else log.warn({ err: error }, 'what is to be probed could not be read')
       }
+      // Something else was said meanwhile, when nobody paused who could be woken.
+      if (hasProber !== this.#hasProber) continue
       const took = performance.now() - began
       await this.#pause(Math.max(READ * this.#second, took / READING_SHARE))
     }

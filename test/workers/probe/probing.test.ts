@@ -283,6 +283,16 @@ test('health says so where no prober stands any more, and is found out again whe
   await scene.until(id, ['UNHEALTHY', 'HEALTHY'])
 })
 
+test('what is said of a prober while what is to be probed is read counts at once', async () => {
+  const id = await scene.create('web', [A])
+  await scene.store.pool.query('UPDATE cluster SET has_prober = false')
+  // It reads at once, and then again after a minute.
+  const probing = scene.probe({ second: 60_000 })
+  probing.hasProber = false
+  await scene.until(id, ['NOT_CHECKED'])
+  await scene.store.pool.query('UPDATE cluster SET has_prober = true')
+})
+
 test('an owner whose cluster was taken over writes nothing, and hears of it', async () => {
   const id = await scene.create('web', [A])
   const lost = Promise.withResolvers<void>()

@@ -3,6 +3,7 @@ import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { recordCapabilities } from '../domain/clusters.ts'
 import type { Ownership } from '../domain/placements/ownership.ts'
+import { DATA_PLANE_NAMESPACE, NETWORK_GATEWAYS } from '../rules/objects.ts'
 import type { Chores } from './chores.ts'
 
 /**
@@ -62,7 +63,8 @@ export class DataPlaneSchema {
 
   async #read(): Promise<void> {
     const { store, cluster, owner, asked, appeared } = this.#with
-    const seen = await readCapabilities(cluster).catch((error: unknown) => {
+    const reading = Promise.all([readCapabilities(cluster), demandAnswer(cluster)])
+    const [seen] = await reading.catch((error: unknown) => {
       if (error instanceof Unreachable) asked(error)
       // It refuses, but it answers.
       if (error instanceof ApiFailure) asked(undefined)
@@ -98,5 +100,18 @@ export class DataPlaneSchema {
       this.#readingAgain = false
       return this.read()
     })
+  }
+}
+
+/**
+ * A schema is told from memory, also where nothing that is kept can be read or written any more (an etcd
+ * that hangs, 1.36.3): so what there are few of is listed beside it. Rejects with `Unreachable`.
+ */
+async function demandAnswer(cluster: Cluster): Promise<void> {
+  try {
+    await cluster.list(NETWORK_GATEWAYS, { namespace: DATA_PLANE_NAMESPACE })
+  } catch (error) {
+    // It refuses, but it answers.
+    if (!(error instanceof ApiFailure)) throw error
   }
 }

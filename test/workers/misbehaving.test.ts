@@ -32,10 +32,10 @@ const reachableUntil = (reason: string) =>
   expect.poll(async () => (await reachable(ill)).reason).toBe(reason)
 
 let release = (): void => undefined
-/** Holds back what comes in until the test ends, or `release` is called. */
-function silence(): void {
+/** Holds back what comes in (all, or what `isHeld`) until the test ends, or `release` is called. */
+function silence(isHeld: (passing: Passing) => boolean = () => true): void {
   const { promise, resolve } = Promise.withResolvers<void>()
-  gatekeeper().rule(() => promise)
+  gatekeeper().rule((passing) => (isHeld(passing) ? promise : undefined))
   release = () => {
     gatekeeper().rule(undefined)
     resolve()
@@ -114,6 +114,22 @@ describe('a cluster that accepts connections and never answers', () => {
     await shown(installation, made, (it) => it.status.provisioned.status === 'TRUE')
     const back = await clusterCalled(installation.operators, ill)
     expect([back.behind, back.lagSeconds]).toEqual([0, 0])
+    await accepted(installation.api, DELETE, { id: made.id })
+  })
+})
+
+describe('a cluster that answers from memory, and can neither read nor write what it keeps', () => {
+  it('is told as unknown though nothing is asked of it, and is served again by itself', async () => {
+    const made = await createSettled(installation, addresses(ill))
+    silence(({ path, watch }) => !watch && !path.startsWith('/openapi'))
+    const { status } = await shown(
+      installation,
+      made,
+      (now) => now.status.provisioned.reason === 'ClusterUnreachable',
+    )
+    expect([status.provisioned.status, status.ready.status]).toEqual(['UNKNOWN', 'UNKNOWN'])
+    release()
+    await shown(installation, made, (now) => now.status.provisioned.status === 'TRUE')
     await accepted(installation.api, DELETE, { id: made.id })
   })
 })

@@ -96,6 +96,7 @@ describe('a cluster that accepts connections and never answers', () => {
     expect(now.status.provisioned.status).toBe('UNKNOWN')
     expect(await clusterCalled(installation.operators, ill)).toMatchObject({
       reachable: { status: 'FALSE' },
+      inventory: { status: 'UNKNOWN', reason: 'ClusterUnreachable' },
       behind: 1,
       lagSeconds: expect.toSatisfy((seconds: number) => seconds > 0),
     })

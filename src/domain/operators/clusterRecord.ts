@@ -81,7 +81,7 @@ export const CLUSTER_JSON = `json_build_object(
 
 /** A cluster as it was read. */
 export function toCluster(stored: StoredCluster): ClusterRecord {
-  const { createdAt, dialect, sessionAffinity, gateways, sweep, inventory } = stored
+  const { createdAt, dialect, sessionAffinity, gateways, sweep } = stored
   const { reachableSince, unreachableSince, trouble, leaseUntil, ...shown } = stored
   const known = (name: string, value: string | number | null) =>
     value === null ? [] : [{ name, value: String(value) }]
@@ -89,10 +89,7 @@ export function toCluster(stored: StoredCluster): ClusterRecord {
     ...shown,
     reachable: reachable(stored),
     sweep: condition('Swept', sweep ?? noted('UNKNOWN', 'SweepPending', createdAt)),
-    inventory: condition(
-      'InventoryComplete',
-      inventory ?? noted('UNKNOWN', 'SweepPending', createdAt),
-    ),
+    inventory: inventoryOf(stored),
     capabilities: [
       ...known('dialect', dialect),
       ...known('sessionAffinity', dialect === null ? null : String(sessionAffinity)),
@@ -122,6 +119,18 @@ function reachable(stored: StoredCluster): StatusCondition {
       : condition(type, noted('FALSE', 'SchemaMissing', reachableSince))
   }
   return condition(type, noted('TRUE', 'ClusterAnswers', reachableSince ?? createdAt))
+}
+
+/** A watch may be silent for minutes: what it told is not known to be so once the cluster is not heard of. */
+function inventoryOf(stored: StoredCluster): StatusCondition {
+  const type = 'InventoryComplete'
+  const { inventory, createdAt } = stored
+  const found = inventory ?? noted('UNKNOWN', 'SweepPending', createdAt)
+  const reached = reachable(stored)
+  const unheard = reached.reason === 'ClusterUnreachable' || reached.reason === 'NoWorker'
+  return found.status === 'TRUE' && unheard
+    ? { ...reached, type, status: 'UNKNOWN' }
+    : condition(type, found)
 }
 
 const noted = (status: Noted['status'], reason: Reason, since: string): Noted => ({

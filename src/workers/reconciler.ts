@@ -26,6 +26,7 @@ import { Confirmation } from './confirmation.ts'
 import type { Logger } from './logger.ts'
 import type { Observer } from './observer.ts'
 import type { Places } from './places.ts'
+import { Repairs } from './repairs.ts'
 import { Together } from './together.ts'
 import { lackOf, troubleOfWrite } from './trouble.ts'
 
@@ -81,6 +82,7 @@ export class Reconciler {
   /** What was reported last, so that equal news isn't written again. */
   readonly #reported = new Map<string, PlacementReport>()
   readonly #attempts = new Map<string, number>()
+  readonly #repairs = new Repairs(() => performance.now())
   readonly #confirmation: Confirmation
   readonly #reads: Together<string, TakenPlacement | null>
   /** Each answered with all that were granted together. */
@@ -137,6 +139,7 @@ export class Reconciler {
     this.#with.view.forget(loadBalancer)
     this.#reported.delete(loadBalancer)
     this.#attempts.delete(loadBalancer)
+    this.#repairs.forget(loadBalancer)
     this.#with.refused(loadBalancer, undefined)
   }
 
@@ -164,9 +167,12 @@ export class Reconciler {
     const { wanted, wish } = await this.#withHolds(taken, known)
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
     const before = look()
-    const todo = steps(wish, before).now
+    const wrong = steps(wish, before).now
     const settled = this.#reported.get(wanted.loadBalancer)?.inEffect ?? false
-    if (todo.length > 0 && settled && taken.applied >= wanted.asked) {
+    const unasked = wrong.length > 0 && taken.applied >= wanted.asked
+    const pause = unasked ? this.#repairs.rest(wanted.loadBalancer, settled) : 0
+    const todo = pause > 0 ? [] : wrong
+    if (todo.length > 0 && settled && unasked) {
       // Nobody asked: something in the cluster was changed by others. It counts as asked, so that
       // status says that it is on its way.
       await askPlacement(store, owner.cluster, wanted.loadBalancer)
@@ -185,7 +191,7 @@ export class Reconciler {
     if (failure === undefined && finished) this.#with.caughtUp(wanted.loadBalancer)
     const at = now().toISOString()
     const report = judge(wanted, wish, observed, at, patience)
-    const rest = judgeAgainIn(observed, at, patience)
+    const rest = pause > 0 ? pause : judgeAgainIn(observed, at, patience)
     if (rest !== undefined) this.#with.lookAgain(wanted.loadBalancer, rest)
     if (failure instanceof ApiFailure) {
       const reason = lackOf(failure) ?? 'ApplyFailed'

@@ -205,6 +205,7 @@ CREATE UNLOGGED TABLE "backend_probe" (
   "last_probed_at" TIMESTAMPTZ(3) NOT NULL,
   "consecutive_successes" INTEGER NOT NULL,
   "consecutive_failures" INTEGER NOT NULL,
+  "last_failure" TEXT,
   CONSTRAINT "backend_probe_pkey" PRIMARY KEY ("backend_id")
 );
 

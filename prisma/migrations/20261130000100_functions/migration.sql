@@ -333,7 +333,10 @@ LANGUAGE sql STABLE AS $$
     SELECT json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
       'name', backend.name, 'adminState', backend.admin_state, 'createdAt', rfc3339(backend.created_at),
       'health', json_build_object('state', backend.health_state, 'reason', backend.health_reason,
-        'message', backend.health_message, 'since', rfc3339(backend.health_since),
+        -- Of one that fails still, what it fails of now.
+        'message', CASE WHEN backend.health_reason = 'Unhealthy' AND probe.last_probed_at >= backend.health_since
+          THEN coalesce(probe.last_failure, backend.health_message) ELSE backend.health_message END,
+        'since', rfc3339(backend.health_since),
         'lastProbedAt', rfc3339(probe.last_probed_at),
         'consecutiveSuccesses', probe.consecutive_successes,
         'consecutiveFailures', probe.consecutive_failures),
@@ -883,21 +886,22 @@ BEGIN
     'name', lb.name, 'generation', lb.generation, 'rests', serving_changes, 'moved', moved);
 END $$;
 
--- Takes in streaks and last probe times (milliseconds since 1970), place by place of four arrays, and
--- forgets those of backends that are gone. Rows are locked in one order, so that two owners never wait
--- for each other.
+-- Takes in streaks, last probe times (milliseconds since 1970) and what the last probe failed of (NULL: it
+-- didn't), place by place of five arrays, and forgets those of backends that are gone. Rows are locked in
+-- one order, so that two owners never wait for each other.
 CREATE FUNCTION record_probes(ids uuid[], instants bigint[], successes integer[], failures integer[],
-  left_behind uuid[]) RETURNS void
+  last_failures text[], left_behind uuid[]) RETURNS void
 LANGUAGE sql AS $$
   DELETE FROM backend_probe WHERE backend_id = ANY (left_behind)
     AND NOT EXISTS (SELECT FROM backend WHERE backend.id = backend_id);
-  INSERT INTO backend_probe (backend_id, last_probed_at, consecutive_successes, consecutive_failures)
-  SELECT probe.id, to_timestamp(probe.instant / 1000.0), probe.succeeded, probe.failed
-  FROM unnest(ids, instants, successes, failures) AS probe (id, instant, succeeded, failed)
+  INSERT INTO backend_probe (backend_id, last_probed_at, consecutive_successes, consecutive_failures, last_failure)
+  SELECT probe.id, to_timestamp(probe.instant / 1000.0), probe.succeeded, probe.failed, probe.failure
+  FROM unnest(ids, instants, successes, failures, last_failures) AS probe (id, instant, succeeded, failed, failure)
   WHERE EXISTS (SELECT FROM backend WHERE backend.id = probe.id)
   ORDER BY probe.id
   ON CONFLICT (backend_id) DO UPDATE SET last_probed_at = excluded.last_probed_at,
-    consecutive_successes = excluded.consecutive_successes, consecutive_failures = excluded.consecutive_failures;
+    consecutive_successes = excluded.consecutive_successes, consecutive_failures = excluded.consecutive_failures,
+    last_failure = excluded.last_failure;
 $$;
 
 CREATE FUNCTION note_due_since() RETURNS trigger

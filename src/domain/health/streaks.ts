@@ -7,10 +7,12 @@ export type Streak = {
   at: number
   successes: number
   failures: number
+  /** What the last probe failed of, in a tenant's words; null: it didn't. */
+  lastFailure: string | null
 }
 
 /**
- * Writes streaks and last probe times, all in one statement; they are no transitions, and lost at a
+ * Writes streaks, last probe times and last failures, all in one statement; they are no transitions, and lost at a
  * crash without harm. `leftBehind`: backends that aren't probed any more, forgotten if they are gone.
  */
 export async function recordStreaks(
@@ -20,12 +22,13 @@ export async function recordStreaks(
 ): Promise<void> {
   await store.pool.query({
     name: 'record-probes',
-    text: 'SELECT record_probes($1, $2, $3, $4, $5::uuid[])',
+    text: 'SELECT record_probes($1, $2, $3, $4, $5::text[], $6::uuid[])',
     values: [
       column(streaks.map(({ id }) => id)),
       column(streaks.map(({ at }) => at)),
       column(streaks.map(({ successes }) => successes)),
       column(streaks.map(({ failures }) => failures)),
+      streaks.map(({ lastFailure }) => lastFailure),
       leftBehind,
     ],
   })

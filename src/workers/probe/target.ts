@@ -61,6 +61,7 @@ export class Target implements Turning {
   #writtenAt = Number.NEGATIVE_INFINITY
   #failingSince: number | undefined
   #lastProbedAt: number | undefined
+  #lastFailure: string | null = null
   #lastBeganAt: number | undefined
   readonly #now: () => number
 
@@ -130,6 +131,7 @@ export class Target implements Turning {
     const before = check.fall === 1 ? (this.#lastBeganAt ?? probe.beganAt) : probe.beganAt
     this.#failingSince = outcome.ok ? undefined : (this.#failingSince ?? before)
     this.#lastBeganAt = probe.beganAt
+    this.#lastFailure = outcome.ok ? null : sentence(outcome.message)
     // What most probes come to. A history made for each of them is what collecting garbage took longest for.
     if (outcome.ok && this.#history.state === 'HEALTHY' && this.#history.failures === 0) {
       this.#further += 1
@@ -137,9 +139,10 @@ export class Target implements Turning {
     }
     const believed = trust.believes(this.#failingSince ?? before)
     const about = { change: probe.change, at }
-    const result = outcome.ok
-      ? { ok: true as const, ...about }
-      : { ok: false as const, message: sentence(outcome.message), ...about }
+    const result =
+      this.#lastFailure === null
+        ? { ok: true as const, ...about }
+        : { ok: false as const, message: this.#lastFailure, ...about }
     this.#history = judge(check, this.#history, result, believed)
     this.#further = 0
   }
@@ -163,7 +166,13 @@ export class Target implements Turning {
   streak() {
     if (this.#lastProbedAt === undefined) return undefined
     const { successes, failures } = this.#history
-    return { id: this.id, at: this.#lastProbedAt, successes: successes + this.#further, failures }
+    return {
+      id: this.id,
+      at: this.#lastProbedAt,
+      successes: successes + this.#further,
+      failures,
+      lastFailure: this.#lastFailure,
+    }
   }
 }
 

@@ -6,6 +6,7 @@ import { deleteLoadBalancer } from '../../../src/domain/loadBalancers/delete.ts'
 import { updateLoadBalancer } from '../../../src/domain/loadBalancers/update.ts'
 import { failed } from '../../../src/workers/probe/prober.ts'
 import { Slots } from '../../../src/workers/probe/slots.ts'
+import { PATIENCE } from '../../support/patience.ts'
 import { ADDRESSES, SECOND, scope, useScene } from './scene.ts'
 
 const scene = useScene()
@@ -97,6 +98,21 @@ test('only transitions are events; streaks go on without', async () => {
   expect((await scene.read(id)).version).toBe(version)
   expect(await scene.events(id)).toHaveLength(events)
   expect((await scene.read(id)).backends[0]?.health.lastProbedAt).not.toBeNull()
+})
+
+test('what goes on failing says what it fails of now, and that is no event', async () => {
+  const id = await scene.create('web', [A, B])
+  await scene.machine(A).refuse()
+  scene.probe()
+  await scene.until(id, ['UNHEALTHY', 'HEALTHY'])
+  const message = async () => (await scene.read(id)).backends[0]?.health.message
+  expect(await message()).toBe(`Connection refused by [${A}]:80.`)
+
+  await updateLoadBalancer(scene.store, scope, { id, healthCheck: { probe: { http: {} } } })
+  await scene.machine(A).answer()
+  await expect.poll(message, { timeout: PATIENCE }).not.toContain('refused')
+  const told = (await scene.events(id)).flatMap(({ changes }) => changes)
+  expect(told.filter(({ path }) => path[1] === A && path[3] === 'state')).toHaveLength(1)
 })
 
 test('versions of events only rise, each once', async () => {

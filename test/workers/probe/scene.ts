@@ -44,7 +44,8 @@ class Machine {
     const server = createServer((socket) => {
       this.connections.push(performance.now())
       socket.on('error', () => socket.destroy())
-      socket.end()
+      // What isn't read keeps it open.
+      socket.resume().end()
     })
     await new Promise<void>((resolve) => server.listen(this.#port, '127.0.0.1', resolve))
     const address = server.address()

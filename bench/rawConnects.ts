@@ -1,12 +1,10 @@
 /**
  * The floor of probing: so many connections in every interval, evenly, each given up after a timeout.
- * `rawConnects.ts <count> <seconds> <port> …`
+ * `rawConnects.ts <count> <seconds> <tick> <port> …`; those due within `tick` ms begin together.
  */
 import { createConnection } from 'node:net'
 
-const [count = '0', seconds = '5', ...ports] = process.argv.slice(2)
-/** Those due within so long (ms) begin together: what wakes for each of them only costs more. */
-const TICK = 10
+const [count = '0', seconds = '5', tick = '1', ...ports] = process.argv.slice(2)
 /** As seeded load balancers have it (ms). */
 const TIMEOUT = 5_000
 const perMillisecond = Number(count) / (Number(seconds) * 1_000)
@@ -27,6 +25,6 @@ setInterval(() => {
       console.error(error.message)
     })
   }
-}, TICK)
+}, Number(tick))
 console.log('connecting')
 process.on('SIGTERM', () => process.exit(0))

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
+import { backendReport } from '../domain/folding.ts'
 import { ADDRESSES, probed, speakForClusters, uuidOf } from './reporting.ts'
 import { create, field, useService } from './service.ts'
 
@@ -98,6 +99,24 @@ test('the history of a load balancer tells who changed what, and what came of it
     'LoadBalancerDeleted',
   ])
   expect(await history({ objectId: id }, 'beta')).toEqual([])
+})
+
+test('a change of status that is of one backend alone names it', async () => {
+  const { id } = await create(service, 'partly', {
+    backends: ADDRESSES.map((address) => ({ address })),
+    protocol: { tcp: { port: 7_200 } },
+  })
+  for (const name of ['east-1', 'east-2']) await clusters.settle(id, name)
+  const where = { loadBalancerId: uuidOf(id), address: ADDRESSES[0] ?? '' }
+  const backend = await service.store.prisma.backend.findFirstOrThrow({ where })
+  for (const name of ['east-1', 'east-2']) {
+    const told = await clusters.inEffect(id, name)
+    const other = { [backend.id]: backendReport({ serving: false }) }
+    await clusters.tell(id, name, { ...told, backends: { ...told.backends, ...other } })
+  }
+  expect((await history({ objectId: id })).at(-1)?.changes).toEqual([
+    { path: ['backends', ADDRESSES[0], 'serving'], before: 'true', after: 'false' },
+  ])
 })
 
 test('who asks again and again for what came since misses nothing that was begun before and committed later', async () => {

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import { fieldChanges, SYSTEM } from '../events/append.ts'
+import { type FieldChange, fieldChanges, SYSTEM } from '../events/append.ts'
 import type { EventReason } from '../events/reasons.ts'
 import type { VantageProbe } from '../folding/probes.ts'
 import type { Querier } from '../querier.ts'
 import { PROBES_JSON } from '../reachability/read.ts'
+import type { StatusCondition } from '../records.ts'
 import { refoldReservations } from '../reservations/refold.ts'
 import type { Status } from '../status.ts'
 import { foldStored, type StoredLoadBalancer } from './stored.ts'
@@ -86,6 +87,44 @@ function announcement(stored: StoredLoadBalancer, status: Status) {
       ? `Generation ${stored.generation} of load balancer "${stored.name}" is in effect.`
       : `Load balancer "${stored.name}" is ${status.phase}: ${ready?.message ?? ''}`,
     actor: SYSTEM,
-    changes: fieldChanges(facts(before), facts(status)),
+    changes: [
+      ...fieldChanges(facts(before), facts(status)),
+      ...(before === null ? [] : partChanges(stored, before, status)),
+    ],
   }
 }
+
+/** What changed of addresses and backends: it may be all that did. */
+function partChanges(
+  { backends }: StoredLoadBalancer,
+  before: Status,
+  after: Status,
+): FieldChange[] {
+  const differing = (path: string[], was: string | undefined, is: string | undefined) =>
+    was === is ? [] : [{ path, before: was ?? null, after: is ?? null }]
+  const said = (of: StatusCondition | undefined) => of && `${of.status} ${of.reason}`
+  return [
+    ...Object.keys(after.vips).flatMap((vip) =>
+      VIP_PARTS.flatMap((part) =>
+        differing(
+          ['addresses', vip, part],
+          said(before.vips[vip]?.[part]),
+          said(after.vips[vip]?.[part]),
+        ),
+      ),
+    ),
+    ...backends.flatMap(({ id, address }) => {
+      const [was, is] = [before.backends[id], after.backends[id]]
+      return [
+        ...differing(['backends', address, 'resolved'], said(was?.resolved), said(is?.resolved)),
+        ...differing(
+          ['backends', address, 'serving'],
+          was && `${was.serving}`,
+          is && `${is.serving}`,
+        ),
+      ]
+    }),
+  ]
+}
+
+const VIP_PARTS = ['provisioned', 'advertised', 'reachable'] as const

@@ -122,6 +122,8 @@ describe('a change', () => {
     }>(SETTLED, variables, { over: 'ws', signal })) {
       outcomes.push(event.outcome)
       if (event.outcome !== 'WAITING') break
+      // From then on it may settle between what is told and what is read.
+      if (outcomes.length > 1) continue
       expect(event.unmet).toContainEqual(expect.objectContaining({ type: 'Provisioned' }))
       const now = await installation.api.get<LoadBalancer>(SHOW, variables)
       expect(now.status).toMatchObject({ observedGeneration: 1 })

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { metadataOf, objectAt } from '../../dev/kube/json.ts'
 import type { WatchLine } from './client.ts'
-import { condition, nameOf, namespaceObject, rule, take, versionOf } from './client.ts'
+import { condition, nameOf, namespaceObject, rule, rulesPath, take, versionOf } from './client.ts'
 import { onEachServer } from './servers.ts'
 
 onEachServer((tested) => {
@@ -92,15 +92,17 @@ onEachServer((tested) => {
       const query = `resourceVersion=${from}&allowWatchBookmarks=true&timeoutSeconds=20`
       const events = client.watch(rules, query)
       const first = take(events, 1)
-      // Elsewhere, so that the watch has nothing else to tell; and on and on, since a server that
-      // sees nothing move between two looks of its own sends no bookmark.
+      // Elsewhere, so that the watch has nothing else to tell; of the same kind, and on and on, since a server
+      // that sees none of a kind move between two looks of its own sends no bookmark.
       const name = `${tested.namespace}-moves`
       const made = await client.call('POST', '/api/v1/namespaces', namespaceObject(name))
       expect(made.code).toBe(201)
+      const moving = `${rulesPath(name)}/moves`
+      await client.apply(moving, rule('moves'))
       let seen: WatchLine[] | undefined
       for (let count = 0; seen === undefined; count += 1) {
         const moved = { metadata: { labels: { count: `${count}` } } }
-        expect((await client.merge(`/api/v1/namespaces/${name}`, moved)).code).toBe(200)
+        expect((await client.merge(moving, moved)).code).toBe(200)
         seen = await Promise.race([first, setTimeout(500, undefined)])
       }
       const [bookmark] = seen

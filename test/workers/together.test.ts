@@ -56,15 +56,18 @@ it('what is asked for in one moment goes in one turn, and what comes meanwhile i
   ])
 })
 
-it('turns keep apart, but not when enough wait', async () => {
+/** Notes how many went in each turn. */
+function counted(options: ConstructorParameters<typeof Together<number, number>>[1]) {
   const turns: number[] = []
-  const together = new Together<number, number>(
-    async (items) => {
-      turns.push(items.length)
-      return items
-    },
-    { apart: 3_600_000, most: 2 },
-  )
+  const together = new Together<number, number>(async (items) => {
+    turns.push(items.length)
+    return items
+  }, options)
+  return { together, turns }
+}
+
+it('turns keep apart, but not when enough wait', async () => {
+  const { together, turns } = counted({ apart: 3_600_000, most: 2 })
   await together.do(1)
   const waiting = together.do(2)
   await turn()
@@ -74,15 +77,8 @@ it('turns keep apart, but not when enough wait', async () => {
 })
 
 it('nobody waits for more than are expected', async () => {
-  const turns: number[] = []
   let expected = 2
-  const together = new Together<number, number>(
-    async (items) => {
-      turns.push(items.length)
-      return items
-    },
-    { apart: 3_600_000, expected: () => expected },
-  )
+  const { together, turns } = counted({ apart: 3_600_000, expected: () => expected })
   await together.do(1)
   const waiting = together.do(2)
   await turn()

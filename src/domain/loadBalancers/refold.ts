@@ -6,7 +6,7 @@ import type { Querier } from '../querier.ts'
 import { PROBES_JSON } from '../reachability/read.ts'
 import type { StatusCondition } from '../records.ts'
 import { refoldReservations } from '../reservations/refold.ts'
-import type { Status } from '../status.ts'
+import type { BackendStatus, Status, VipStatus } from '../status.ts'
 import { foldStored, type StoredLoadBalancer } from './stored.ts'
 
 type ForFold = { stored: StoredLoadBalancer; now: string; probes: VantageProbe[] }
@@ -76,7 +76,7 @@ function announcement(stored: StoredLoadBalancer, status: Status) {
     phase: of?.phase ?? stored.phase,
     observedGeneration: of?.observedGeneration ?? stored.observedGeneration,
     ...Object.fromEntries(
-      (of?.conditions ?? []).map(({ type, status: value, reason }) => [type, `${value} ${reason}`]),
+      (of?.conditions ?? []).map((condition) => [condition.type, said(condition)]),
     ),
   })
   const ready = status.conditions.find(({ type }) => type === 'Ready')
@@ -100,31 +100,33 @@ function partChanges(
   before: Status,
   after: Status,
 ): FieldChange[] {
-  const differing = (path: string[], was: string | undefined, is: string | undefined) =>
-    was === is ? [] : [{ path, before: was ?? null, after: is ?? null }]
-  const said = (of: StatusCondition | undefined) => of && `${of.status} ${of.reason}`
+  const within = (path: string[], was: object | undefined, is: object | undefined) =>
+    fieldChanges({ ...was }, { ...is }).map((change) => ({
+      ...change,
+      path: [...path, ...change.path],
+    }))
   return [
-    ...Object.keys(after.vips).flatMap((vip) =>
-      VIP_PARTS.flatMap((part) =>
-        differing(
-          ['addresses', vip, part],
-          said(before.vips[vip]?.[part]),
-          said(after.vips[vip]?.[part]),
-        ),
+    ...Object.entries(after.vips).flatMap(([address, vip]) =>
+      within(['addresses', address], vipFacts(before.vips[address]), vipFacts(vip)),
+    ),
+    ...backends.flatMap(({ id, address }) =>
+      within(
+        ['backends', address],
+        backendFacts(before.backends[id]),
+        backendFacts(after.backends[id]),
       ),
     ),
-    ...backends.flatMap(({ id, address }) => {
-      const [was, is] = [before.backends[id], after.backends[id]]
-      return [
-        ...differing(['backends', address, 'resolved'], said(was?.resolved), said(is?.resolved)),
-        ...differing(
-          ['backends', address, 'serving'],
-          was && `${was.serving}`,
-          is && `${is.serving}`,
-        ),
-      ]
-    }),
   ]
 }
 
-const VIP_PARTS = ['provisioned', 'advertised', 'reachable'] as const
+const said = ({ status, reason }: StatusCondition) => `${status} ${reason}`
+
+const vipFacts = (vip: VipStatus | undefined) =>
+  vip && {
+    provisioned: said(vip.provisioned),
+    advertised: said(vip.advertised),
+    reachable: said(vip.reachable),
+  }
+
+const backendFacts = (backend: BackendStatus | undefined) =>
+  backend && { resolved: said(backend.resolved), serving: backend.serving }

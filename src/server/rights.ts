@@ -104,6 +104,7 @@ export class Rights {
   }
 }
 
+const DONE = { done: true, value: undefined } as const
 const TEMPORARY = 'INTERNAL_SERVER_ERROR'
 const expired = () => unauthenticated('Your token has expired.')
 const broken = (thrown: unknown) =>
@@ -120,6 +121,11 @@ export class UsedPermissions extends Set<string> {
   get text(): string {
     this.#text ??= JSON.stringify([...this])
     return this.#text
+  }
+
+  /** How many of them were. */
+  get used(): number {
+    return this.#used.size
   }
 
   /** What others used for an answer that is given here too was used here. */
@@ -156,26 +162,25 @@ export function whileRightsHold(
   const iterator = source[Symbol.asyncIterator]()
   let over = false
   const end = () => void iterator.return?.(undefined)
+  const last = (error?: GraphQLError): IteratorResult<ExecutionResult> => {
+    if (over) return DONE
+    over = true
+    end()
+    return { done: false, value: { errors: [rights.lost ?? error ?? expired()] } }
+  }
+  const held = (next: IteratorResult<ExecutionResult>) =>
+    rights.lost === undefined ? next : last()
+  const failed = (thrown: unknown) => last(thrown instanceof GraphQLError ? thrown : broken(thrown))
   const stream: AsyncIterableIterator<ExecutionResult> = {
-    async next() {
-      if (over) return { done: true, value: undefined }
-      let error: GraphQLError | undefined
-      if (rights.lost === undefined) {
-        try {
-          const next = await iterator.next()
-          if (rights.lost === undefined) return next
-        } catch (thrown) {
-          error = thrown instanceof GraphQLError ? thrown : broken(thrown)
-        }
-      }
-      over = true
-      end()
-      return { done: false, value: { errors: [rights.lost ?? error ?? expired()] } }
+    next() {
+      if (over) return Promise.resolve(DONE)
+      if (rights.lost !== undefined) return Promise.resolve(last())
+      return iterator.next().then(held, failed)
     },
     async return() {
       over = true
       await iterator.return?.(undefined)
-      return { done: true, value: undefined }
+      return DONE
     },
     [Symbol.asyncIterator]() {
       return this

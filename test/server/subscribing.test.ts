@@ -5,7 +5,9 @@ import { beforeEach, expect, test } from 'vitest'
 import { UsedPermissions } from '../../src/server/rights.ts'
 import { subscribe } from '../../src/server/subscribing.ts'
 
-const schema = buildSchema('type Query { one: Int } type Subscription { ticks(from: Int): Int }')
+const schema = buildSchema(
+  'type Query { one: Int } type Subscription { ticks(from: Int, after: Int): Int }',
+)
 const DOCUMENT = parse('subscription ($from: Int) { ticks(from: $from) }')
 const EVENTS = [{ tick: 1 }, { tick: 2 }]
 const TWICE = EVENTS.length
@@ -55,6 +57,18 @@ test('many who watch the same are answered by one execution of each event', asyn
   for (const results of all) {
     expect(results).toEqual([{ data: { ticks: 1 } }, { data: { ticks: 2 } }])
   }
+})
+
+const resumed = (from: string) => ({
+  document: parse(`subscription ($after: Int) { ticks(after: $after, from: ${from}) }`),
+})
+
+test.each([
+  ['of those who watch the same, wherever they go on from', resumed('1'), 1],
+  ['of those who ask by it for something else too', resumed('$after'), 2],
+])('the cursor %s, tells answers apart only where it has to', async (_, asked, ways) => {
+  await Promise.all([1, 2].map((after) => watch({ ...asked, variables: { after } })))
+  expect(executions).toBe(ways * TWICE)
 })
 
 test.each([

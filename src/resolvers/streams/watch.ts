@@ -12,6 +12,7 @@ import type { Context } from '../../schema/context.ts'
 import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
 import type { Changed, Changes, Shared } from './changes.ts'
 import { endable, QUIET, whenQuiet } from './iterate.ts'
+import type { Resumable, Standing } from './resumable.ts'
 
 /**
  * The cursor in a snapshot but for its end: whoever comes back with it has a part only, and is
@@ -48,8 +49,25 @@ export function watch<T extends Versioned>(
   context: Context,
   watched: Watched<T>,
   after: string | null,
-): AsyncGenerator<WatchEvent<T>> {
-  return endable((signal) => new Watch(context, watched, signal).run(after))
+): Resumable<WatchEvent<T>> {
+  return started(context, watched, (one) => one.run(after))
+}
+
+function started<T extends Versioned>(
+  context: Context,
+  watched: Watched<T>,
+  start: (one: Watch<T>) => AsyncGenerator<WatchEvent<T>>,
+): Resumable<WatchEvent<T>> {
+  let one: Watch<T> | undefined
+  const stream = endable((signal) => {
+    one = new Watch(context, watched, signal)
+    return start(one)
+  })
+  return Object.assign(stream, {
+    standing: () => one?.standing,
+    from: (standing: Standing, other: Context) =>
+      started(other, watched, (next) => next.runFrom(standing)),
+  })
 }
 
 class Watch<T extends Versioned> {
@@ -67,6 +85,8 @@ class Watch<T extends Versioned> {
   #resumed = false
   /** The event after which the client knows all that there was when it came back. */
   #syncedBy: string | undefined
+  /** What was told so far isn't yet all that there is to tell. */
+  #untold = true
   #ended = false
 
   constructor(context: Context, watched: Watched<T>, signal: AbortSignal) {
@@ -77,11 +97,28 @@ class Watch<T extends Versioned> {
     this.#changes = shared.changes({ kind, project: context.project, only }, reread)
   }
 
-  async *run(after: string | null): AsyncGenerator<WatchEvent<T>> {
-    let first = this.#first(after)
+  get standing(): Standing | undefined {
+    const version = this.#sent.get(this.#watched.only ?? '')
+    const all = !this.#untold && this.#syncedBy === undefined && !this.#ended
+    if (version === undefined || !all) return undefined
+    return { version, position: this.#position }
+  }
+
+  run(after: string | null): AsyncGenerator<WatchEvent<T>> {
+    return this.#run(this.#first(after))
+  }
+
+  runFrom({ version, position }: Standing): AsyncGenerator<WatchEvent<T>> {
+    if (this.#watched.only !== undefined) this.#sent.set(this.#watched.only, version)
+    this.#position = position
+    return this.#run()
+  }
+
+  async *#run(begin?: AsyncGenerator<WatchEvent<T>>): AsyncGenerator<WatchEvent<T>> {
+    let first = begin
     while (!this.#signal.aborted) {
       try {
-        yield* first
+        if (first !== undefined) yield* first
         if (this.#ended) return
         const batches = this.#context.log.follow(this.#position, this.#signal)
         const quiet = whenQuiet(this.#context.clock, QUIET, () => batches.nudge())
@@ -90,7 +127,10 @@ class Watch<T extends Versioned> {
             const events = await this.#told(batch)
             if (events.length > 0) quiet.heard()
             // In no generator of its own: that would cost every event some turns more.
-            for (const event of events) yield event
+            for (const [index, event] of events.entries()) {
+              this.#untold = index < events.length - 1
+              yield event
+            }
             if (this.#ended) return
           }
         } finally {
@@ -123,6 +163,7 @@ class Watch<T extends Versioned> {
       if (this.#signal.aborted) return
     }
     if (waiting !== undefined) yield this.#event('ADDED', waiting.id, waiting)
+    this.#untold = false
     yield this.#event('SYNCED', null, null)
     // Ids are never used again, so what isn't there won't come.
     if (this.#watched.only !== undefined && this.#sent.size === 0) this.#ended = true
@@ -132,6 +173,7 @@ class Watch<T extends Versioned> {
     this.#sent.clear()
     this.#toldAway.clear()
     this.#resumed = false
+    this.#untold = true
     this.#position = await this.#context.log.head()
     yield this.#event('RESYNC', null, null, INCOMPLETE)
     yield* this.#begin()
@@ -179,7 +221,10 @@ class Watch<T extends Versioned> {
       this.#event(type, id, object, index < told.length - 1 ? before : cursor),
     )
     const synced = this.#syncedBy !== undefined && events.some(({ id }) => id === this.#syncedBy)
-    if (synced && !this.#ended) all.push(this.#event('SYNCED', null, null))
+    if (synced) {
+      this.#syncedBy = undefined
+      if (!this.#ended) all.push(this.#event('SYNCED', null, null))
+    }
     return all
   }
 

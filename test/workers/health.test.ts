@@ -157,3 +157,36 @@ test(
   },
   2 * PATIENCE,
 )
+
+test(
+  'a worker that sees everything fail at once doubts itself: no backend leaves its rule, and health is said to be unknown',
+  async () => {
+    const [{ name, region }, other] = CLUSTERS
+    const { first, second, third, served } = standing(name)
+    const there = standing(other.name)
+    const endpoints = [first, second, third, there.first, there.second, there.third]
+    const addresses = [first, second, third].map(({ address }) => address)
+    const healthCheck = { ...TURNING, fall: 3 }
+    const made: LoadBalancer[] = []
+    for (let number = 0; number < 4; number += 1) {
+      made.push(await createSettled(installation, addresses, { region, healthCheck }))
+    }
+    const all = (reason: string) =>
+      Promise.all(
+        made.map((one) =>
+          shown(installation, one, (it) => condition(it, 'BackendsHealthy')?.reason === reason),
+        ),
+      )
+    await all('Healthy')
+    await Promise.all(endpoints.map((endpoint) => endpoint.stop()))
+    for (const { status } of await all('ProberDistrusted')) {
+      expect(status.conditions).toContainEqual(
+        expect.objectContaining({ type: 'BackendsHealthy', status: 'UNKNOWN' }),
+      )
+    }
+    for (const one of made) await served(one, first, second, third)
+    await Promise.all(endpoints.map((endpoint) => endpoint.start()))
+    await all('Healthy')
+  },
+  2 * PATIENCE,
+)

@@ -5,6 +5,7 @@ import type { ChosenEvents } from '../../schema/changeEvent.ts'
 import type { Context } from '../../schema/context.ts'
 import { among } from '../../schema/loadBalancerFilter.ts'
 import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
+import { beginning } from './beginning.ts'
 import { endable, QUIET, whenQuiet } from './iterate.ts'
 
 /**
@@ -17,14 +18,14 @@ export function watchLog(
   after: string | null,
 ): AsyncGenerator<WatchEvent<EventRecord>> {
   return endable(async function* (signal) {
-    let position = after ?? filter.since ?? (await context.log.head())
+    let position = after ?? filter.since ?? (await headOf(context))
     while (!signal.aborted) {
       try {
         yield* follow(context, filter, position, signal)
         return
       } catch (error) {
         if (!(error instanceof CursorLost)) throw error
-        position = await context.log.head()
+        position = await headOf(context)
         yield told(context, 'RESYNC', position, null)
       }
     }
@@ -38,7 +39,9 @@ async function* follow(
   signal: AbortSignal,
 ): AsyncGenerator<WatchEvent<EventRecord>> {
   const { clock, log, store, project } = context
-  const since = await listEvents(store, { project, filter: { since: from }, page: { first: 1 } })
+  const since = await beginning(store, () =>
+    listEvents(store, { project, filter: { since: from }, page: { first: 1 } }),
+  )
   const syncedBy = since.items[0]?.item.id
   const batches = log.follow(from, signal)
   const quiet = whenQuiet(clock, QUIET, () => batches.nudge())
@@ -56,6 +59,8 @@ async function* follow(
     await batches.return?.()
   }
 }
+
+const headOf = ({ store, log }: Context) => beginning(store, () => log.head())
 
 function matches(
   event: EventRecord,

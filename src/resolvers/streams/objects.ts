@@ -18,6 +18,7 @@ import type { Context } from '../../schema/context.ts'
 import { matchesReservation } from '../../schema/ipv4ReservationFilter.ts'
 import { matchesLoadBalancer } from '../../schema/loadBalancerFilter.ts'
 import { LARGEST_PAGE } from '../../schema/pages.ts'
+import { beginning } from './beginning.ts'
 import { Shared } from './changes.ts'
 import { shared } from './shared.ts'
 import type { Watched } from './watch.ts'
@@ -43,11 +44,12 @@ export function loadBalancers(
     kind: 'LoadBalancer',
     filtered: Object.keys(filter).length > 0,
     matches: (record) => matchesLoadBalancer(filter, record, placed),
-    list: () => allOf((page) => listLoadBalancers(store, { project, filter, page })),
-    async read(ids) {
-      await place(ids)
-      return readLoadBalancers(store, { project, ids })
-    },
+    list: () => allOf(store, (page) => listLoadBalancers(store, { project, filter, page })),
+    read: (ids) =>
+      beginning(store, async () => {
+        await place(ids)
+        return readLoadBalancers(store, { project, ids })
+      }),
     reread: (changed) => loadBalancersOf(store, changed),
     ...(cluster == null ? {} : { place }),
     last: (logged) => lastLoadBalancer(store, logged),
@@ -68,7 +70,7 @@ export function oneLoadBalancer(
     async *list() {
       yield [uuid]
     },
-    read: (ids) => readLoadBalancers(store, { project, ids }),
+    read: (ids) => beginning(store, () => readLoadBalancers(store, { project, ids })),
     reread: (changed) => loadBalancersOf(store, changed),
     last: (logged) => lastLoadBalancer(store, logged),
     shared: sharedOfLoadBalancers,
@@ -84,8 +86,8 @@ export function reservations(
     kind: 'IPv4Reservation',
     filtered: Object.keys(filter).length > 0,
     matches: (record) => matchesReservation(filter, record),
-    list: () => allOf((page) => listReservations(store, { project, filter, page })),
-    read: (ids) => readReservations(store, { project, ids }),
+    list: () => allOf(store, (page) => listReservations(store, { project, filter, page })),
+    read: (ids) => beginning(store, () => readReservations(store, { project, ids })),
     reread: (changed) => reservationsOf(store, changed),
     // Logged as the record that it was, by deleteIPv4Reservation.
     last: async (logged) => logged as ReservationRecord,
@@ -102,12 +104,13 @@ async function lastLoadBalancer(store: Store, logged: unknown): Promise<LoadBala
 type List = (page: { first: number; after?: string }) => Promise<Page<string>>
 
 /** A whole list, page after page. */
-async function* allOf(list: List): AsyncGenerator<string[]> {
-  let page = await list({ first: LARGEST_PAGE })
+async function* allOf(store: Store, list: List): AsyncGenerator<string[]> {
+  let page = await beginning(store, () => list({ first: LARGEST_PAGE }))
   while (true) {
     yield page.items.map(({ item }) => item)
     const last = page.items.at(-1)
     if (!page.hasNextPage || last === undefined) return
-    page = await list({ first: LARGEST_PAGE, after: last.cursor })
+    const { cursor: after } = last
+    page = await beginning(store, () => list({ first: LARGEST_PAGE, after }))
   }
 }

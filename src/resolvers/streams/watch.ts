@@ -10,6 +10,7 @@ import { listEvents } from '../../domain/events/read.ts'
 import type { EventRecord } from '../../domain/records.ts'
 import type { Context } from '../../schema/context.ts'
 import type { WatchEvent, WatchEventType } from '../../schema/watchEvents.ts'
+import { beginning } from './beginning.ts'
 import type { Changed, Changes, Shared } from './changes.ts'
 import { endable, QUIET, whenQuiet } from './iterate.ts'
 import type { Resumable, Standing } from './resumable.ts'
@@ -151,7 +152,7 @@ class Watch<T extends Versioned> {
   }
 
   async *#begin(): AsyncGenerator<WatchEvent<T>> {
-    this.#position = await this.#context.log.head()
+    this.#position = await this.#head()
     let waiting: T | undefined
     for await (const ids of this.#watched.list()) {
       for (const record of (await this.#watched.read(ids)).values()) {
@@ -174,9 +175,14 @@ class Watch<T extends Versioned> {
     this.#toldAway.clear()
     this.#resumed = false
     this.#untold = true
-    this.#position = await this.#context.log.head()
+    this.#position = await this.#head()
     yield this.#event('RESYNC', null, null, INCOMPLETE)
     yield* this.#begin()
+  }
+
+  #head(): Promise<string> {
+    const { store, log } = this.#context
+    return beginning(store, () => log.head())
   }
 
   async *#resume(after: string): AsyncGenerator<WatchEvent<T>> {
@@ -184,11 +190,10 @@ class Watch<T extends Versioned> {
     const { only } = this.#watched
     this.#position = after
     this.#resumed = true
-    const newest = await listEvents(store, {
-      project,
-      filter: { since: after, ...(only === undefined ? {} : { objectId: only }) },
-      page: { first: 1 },
-    })
+    const filter = { since: after, ...(only === undefined ? {} : { objectId: only }) }
+    const newest = await beginning(store, () =>
+      listEvents(store, { project, filter, page: { first: 1 } }),
+    )
     this.#syncedBy = newest.items[0]?.item.id
     if (this.#syncedBy !== undefined) return
     if (only !== undefined && !(await this.#watched.read([only])).has(only)) {

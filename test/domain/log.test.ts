@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
 import { appendEvent, SYSTEM } from '../../src/domain/events/append.ts'
+import type { Interest, LogBatch } from '../../src/domain/events/batch.ts'
 import { openEventLog } from '../../src/domain/events/log.ts'
 import { useDatabase } from '../support/database.ts'
 
@@ -12,9 +13,9 @@ beforeAll(() => {
 })
 afterAll(() => store.close())
 
-const append = () =>
+const append = (project = 'demo', objectId: string = crypto.randomUUID()) =>
   appendEvent(store.pool, {
-    ...{ project: 'demo', objectKind: 'LoadBalancer', objectId: crypto.randomUUID() },
+    ...{ project, objectKind: 'LoadBalancer', objectId },
     ...{ version: 1, generation: 1, reason: 'LoadBalancerCreated', message: 'made', actor: SYSTEM },
   })
 
@@ -97,6 +98,38 @@ test('whoever is told that nothing is new is told how far the log was read', asy
   await append()
   const again = log.follow(cursor, ended.signal)
   expect((await again.next()).value?.events).toHaveLength(1)
+})
+
+test('a follower passes by what it is not told of, and knows how far', async () => {
+  const { log, ended, answered } = open()
+  const head = await log.head()
+  const [objectId, other] = [crypto.randomUUID(), crypto.randomUUID()]
+  const follow = (interest: Interest) => log.follow(head, ended.signal, interest)
+  const ofOne = follow({ project: 'demo', objectId })
+  const ofProject = follow({ project: 'demo' })
+  const ofAll = follow({ project: null })
+  const told = async ({ value }: IteratorResult<LogBatch, undefined>) =>
+    value?.events.map((event) => event.objectId)
+  const nexts = [ofOne.next(), ofProject.next()] as const
+  for (const [project, id] of [
+    ['another', crypto.randomUUID()] as const,
+    ['demo', other] as const,
+  ]) {
+    await append(project, id)
+    log.hint()
+    expect(await told(await ofAll.next())).toEqual([id])
+  }
+  expect(await told(await nexts[1])).toEqual([other])
+  await answered()
+  ofOne.nudge()
+  const { value } = await nexts[0]
+  expect(value?.events).toEqual([])
+  await append('demo', objectId)
+  log.hint()
+  expect(await told(await ofOne.next())).toEqual([objectId])
+  // From where it was told to be, nothing of the past comes again.
+  const again = log.follow(value?.cursor ?? '', ended.signal)
+  expect(await told(await again.next())).toEqual([objectId])
 })
 
 test('a follower that is ended while the store is away ends at once', async () => {

@@ -30,9 +30,9 @@ const service = useService({
       if (broken === 'resolver') throw new TypeError(SECRET)
       return log().head()
     },
-    follow(after, signal) {
+    follow(after, signal, interest) {
       if (broken === 'source') throw new Error(SECRET)
-      return log().follow(after, signal)
+      return log().follow(after, signal, interest)
     },
     hint: () => log().hint(),
     close: () => log().close(),

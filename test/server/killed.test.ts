@@ -18,9 +18,9 @@ const metrics = new ApiMetrics()
 const service = useService({
   log: {
     ...followers.log,
-    follow(after, signal) {
+    follow(after, signal, interest) {
       signals.add(signal)
-      return followers.log.follow(after, signal)
+      return followers.log.follow(after, signal, interest)
     },
   },
   metrics,

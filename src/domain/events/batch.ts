@@ -20,6 +20,9 @@ export type ReadBatch = LogBatch & {
   lag: number
 }
 
+/** Of which events a follower is told: of a project (null: all), of one object. It passes by the others. */
+export type Interest = { project: string | null; objectId?: string | undefined }
+
 /** At most this many events are read at a time. */
 const MOST = 500
 
@@ -68,6 +71,24 @@ export function partAfter(batch: ReadBatch, at: Position): ReadBatch {
   const from = first === -1 ? batch.events.length : first
   const [events, positions] = [batch.events.slice(from), batch.positions.slice(from)]
   return { ...batch, events, positions }
+}
+
+type Subjects = { projects: Set<string | null>; objects: Set<string> }
+const subjects = new WeakMap<LoggedEvent[], Subjects>()
+
+/** Whether any of the events is one that a follower is told of. The events are looked through once for all. */
+export function concerns({ events }: LogBatch, { project, objectId }: Interest): boolean {
+  if (events.length === 0) return false
+  if (project === null && objectId === undefined) return true
+  const known = subjects.get(events) ?? {
+    projects: new Set(events.map((event) => event.project)),
+    objects: new Set(events.map((event) => event.objectId)),
+  }
+  subjects.set(events, known)
+  return (
+    (project === null || known.projects.has(project)) &&
+    (objectId === undefined || known.objects.has(objectId))
+  )
 }
 
 /** The head of the log now: what is committed later comes after it. */

@@ -1,4 +1,4 @@
-import { checked, type LogBatch, type ReadBatch } from './batch.ts'
+import { checked, concerns, type Interest, type LogBatch, type ReadBatch } from './batch.ts'
 import { CursorLost, type Position, writeCursor } from './cursor.ts'
 import { pauseAfter, type Tail, type Waiting } from './tail.ts'
 
@@ -12,6 +12,7 @@ const DONE = { done: true, value: undefined } as const
 /** One who follows the log from a cursor on: reads for itself until it has all, then waits with the others. */
 export class Follower implements Following, Waiting {
   position: Position = { epoch: '', xid: '0', seq: '0' }
+  readonly interest: Interest
   readonly #tail: Tail
   readonly #after: string
   readonly #signals: readonly AbortSignal[]
@@ -25,7 +26,12 @@ export class Follower implements Following, Waiting {
   /** Ends what it waits for, with a batch to tell or with none. */
   #resolve: ((batch?: LogBatch) => void) | undefined
 
-  constructor(tail: Tail, after: string, signals: readonly AbortSignal[]) {
+  constructor(
+    tail: Tail,
+    after: string,
+    { interest, signals }: { interest: Interest; signals: readonly AbortSignal[] },
+  ) {
+    this.interest = interest
     this.#tail = tail
     this.#after = after
     this.#signals = signals
@@ -101,7 +107,7 @@ export class Follower implements Following, Waiting {
       this.#failures = 0
       this.position = batch.position
       this.#behind = batch.full
-      return batch.events.length > 0 ? batch : undefined
+      return concerns(batch, this.interest) ? batch : undefined
     } catch (error) {
       if (error instanceof CursorLost) throw error
       this.#tail.onError(error)

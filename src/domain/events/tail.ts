@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Store } from '../../db/client.ts'
-import { partAfter, type ReadBatch, readBatch } from './batch.ts'
+import { concerns, type Interest, partAfter, type ReadBatch, readBatch } from './batch.ts'
 import { CursorLost, isBefore, type Position } from './cursor.ts'
 
 export type TailOptions = {
@@ -14,7 +14,11 @@ export const pauseAfter = (failures: number): number =>
   Math.random() * Math.min(100 * 2 ** failures, 5_000)
 
 /** One who has all that there was. `wake` is given what is new; nothing: they have to read for themselves. */
-export type Waiting = { position: Position; wake(news?: ReadBatch): void }
+export type Waiting = {
+  position: Position
+  readonly interest: Interest
+  wake(news?: ReadBatch): void
+}
 
 /**
  * The end of the log. One query at a time serves all who wait for news, wherever exactly they stand; whoever
@@ -115,7 +119,7 @@ export class Tail {
         at = position
         part = partAfter(news, position)
       }
-      if (part.events.length > 0) {
+      if (concerns(part, waiting.interest)) {
         told = true
         this.#wake(waiting, part)
       } else if (isBefore(position, news.position)) {

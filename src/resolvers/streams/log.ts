@@ -43,7 +43,7 @@ async function* follow(
     listEvents(store, { project, filter: { since: from }, page: { first: 1 } }),
   )
   const syncedBy = since.items[0]?.item.id
-  const batches = log.follow(from, signal)
+  const batches = log.follow(from, signal, { project })
   const quiet = whenQuiet(clock, QUIET, () => batches.nudge())
   try {
     if (syncedBy === undefined) yield told(context, 'SYNCED', from, null)

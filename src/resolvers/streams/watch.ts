@@ -6,6 +6,7 @@
  */
 import type { LogBatch } from '../../domain/events/batch.ts'
 import { CursorLost } from '../../domain/events/cursor.ts'
+import type { Following } from '../../domain/events/follower.ts'
 import { listEvents } from '../../domain/events/read.ts'
 import type { EventRecord } from '../../domain/records.ts'
 import type { Context } from '../../schema/context.ts'
@@ -121,7 +122,7 @@ class Watch<T extends Versioned> {
       try {
         if (first !== undefined) yield* first
         if (this.#ended) return
-        const batches = this.#context.log.follow(this.#position, this.#signal)
+        const batches = this.#follow()
         const quiet = whenQuiet(this.#context.clock, QUIET, () => batches.nudge())
         try {
           for await (const batch of batches) {
@@ -144,6 +145,12 @@ class Watch<T extends Versioned> {
         first = this.#beginAnew()
       }
     }
+  }
+
+  #follow(): Following {
+    const { log, project } = this.#context
+    const { only: objectId } = this.#watched
+    return log.follow(this.#position, this.#signal, { project, objectId })
   }
 
   #first(after: string | null): AsyncGenerator<WatchEvent<T>> {

@@ -32,9 +32,9 @@ export function following() {
       head: () => open().head(),
       hint: () => open().hint(),
       close: () => open().close(),
-      follow(after: string, signal: AbortSignal) {
+      follow(...asked: Parameters<EventLog['follow']>) {
         change(1)
-        return whenOver(open().follow(after, signal), () => change(-1))
+        return whenOver(open().follow(...asked), () => change(-1))
       },
     } satisfies EventLog,
     /** Says where the store will be. */

@@ -153,3 +153,18 @@ test('a follower that is ended while the store is away ends at once', async () =
   ended.abort()
   expect((await next).done).toBe(true)
 })
+
+test('a follower that begins while the store is away has begun when it is back', async () => {
+  const { log, ended, queries } = open()
+  const head = await log.head()
+  await append()
+  const failed = Promise.withResolvers<void>()
+  queries.mockImplementation(() => {
+    failed.resolve()
+    return Promise.reject(new Error('the store is away'))
+  })
+  const next = log.follow(head, ended.signal).next()
+  await failed.promise
+  queries.mockRestore()
+  expect((await next).value?.events).toHaveLength(1)
+})

@@ -59,6 +59,20 @@ describe('the log of changes', () => {
     log.close()
   })
 
+  it('says so too to whoever began before it, and read on only now', async () => {
+    const log = openEventLog(store)
+    const before = await headAfterAll(log)
+    await append(3)
+    const follower = log.follow(before, AbortSignal.timeout(PATIENCE))
+    await follower.next()
+    await append(4)
+    await headAfterAll(log)
+    await store.pool.query(`UPDATE event SET at = at - interval '91 days' WHERE version IN (3, 4)`)
+    expect(await removeOld(store, { eventDays: 90 })).toBe(2)
+    await expect(follower.next()).rejects.toThrow(CursorLost)
+    log.close()
+  })
+
   it('tells nothing twice and leaves nothing out, though an older transaction commits last', async () => {
     const log = openEventLog(store)
     const ended = new AbortController()

@@ -1,6 +1,6 @@
 import type { Store } from '../../db/client.ts'
 import type { EventRecord } from '../records.ts'
-import { CursorLost, isBefore, type Position, readCursor, writeCursor } from './cursor.ts'
+import { CursorLost, isBefore, type Position, writeCursor } from './cursor.ts'
 import { EVENT_JSON, readLog, type StoredEvent, toEvent } from './read.ts'
 
 /** An event in the log; `object` is the whole object as it was last, in the event of its end. */
@@ -29,19 +29,24 @@ const MOST = 500
 /**
  * What was committed after a position. An event is told once no older transaction is running any more
  * (xid below `pg_snapshot_xmin`), so none can appear before it later; nor can any below that xid at all.
+ * Throws `CursorLost`: whether the log can be continued from there is asked with every read, as whoever reads
+ * slowly may have stood there longer than what came after it was kept.
  */
 export async function readBatch(store: Store, from: Position): Promise<ReadBatch> {
   // One row at least, so that the epoch and the head are told also where there is no news.
   const { rows } = await store.pool.query<{
     epoch: string
+    lost: boolean
     head: string
     event: StoredEvent | null
     lag: number | null
   }>({
     name: 'read-log',
     text: `
-SELECT store.log_epoch AS epoch, pg_snapshot_xmin(pg_current_snapshot())::text AS head,
-  news.event, news.lag
+SELECT store.log_epoch AS epoch,
+  $1::xid8 > pg_snapshot_xmax(pg_current_snapshot())
+    OR coalesce($1::xid8 <= store.removed_up_to, false) AS lost,
+  pg_snapshot_xmin(pg_current_snapshot())::text AS head, news.event, news.lag
 FROM store LEFT JOIN LATERAL (
   SELECT ${EVENT_JSON} AS event, event.xid, event.seq,
     extract(epoch FROM clock_timestamp() - event.at)::float8 AS lag FROM event
@@ -52,7 +57,8 @@ ORDER BY news.xid, news.seq`,
   })
   const { epoch } = from
   const [first] = rows
-  if (first?.epoch !== epoch) throw new CursorLost('the log is another one by now')
+  if (first?.epoch !== epoch) throw new CursorLost('the log is another one')
+  if (first.lost) throw new CursorLost('the cursor is older than what is kept, or beyond the head')
   const news = rows.flatMap(({ event }) => event ?? [])
   const events = news.map((event) => ({ ...toEvent(event, { epoch }), object: event.object }))
   const positions = news.map(({ xid, seq }) => ({ epoch, xid, seq: String(seq) }))
@@ -96,20 +102,4 @@ export async function headCursor(store: Store): Promise<string> {
   // Not the newest event: an older transaction may still be running and commit one before it.
   const { epoch, head } = await readLog(store)
   return writeCursor({ epoch, xid: String(head), seq: '0' })
-}
-
-/** The position of a cursor that can be continued from. */
-export async function checked(store: Store, cursor: string): Promise<Position> {
-  const position = readCursor(cursor)
-  if (position === undefined) throw new CursorLost('not a cursor of this log')
-  const { rows } = await store.pool.query<{ beyond: boolean }>({
-    name: 'check-cursor',
-    text: 'SELECT $1::xid8 > pg_snapshot_xmax(pg_current_snapshot()) AS beyond',
-    values: [position.xid],
-  })
-  const { epoch, removedUpTo } = await readLog(store)
-  if (position.epoch !== epoch || rows[0]?.beyond || BigInt(position.xid) <= removedUpTo) {
-    throw new CursorLost('the cursor is of another log, or older than what is kept')
-  }
-  return position
 }

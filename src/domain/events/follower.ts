@@ -1,5 +1,5 @@
-import { checked, concerns, type Interest, type LogBatch, type ReadBatch } from './batch.ts'
-import { CursorLost, type Position, writeCursor } from './cursor.ts'
+import { concerns, type Interest, type LogBatch, type ReadBatch } from './batch.ts'
+import { CursorLost, type Position, readCursor, writeCursor } from './cursor.ts'
 import { pauseAfter, type Tail, type Waiting } from './tail.ts'
 
 export type Following = AsyncIterableIterator<LogBatch, undefined> & {
@@ -8,16 +8,16 @@ export type Following = AsyncIterableIterator<LogBatch, undefined> & {
 }
 
 const DONE = { done: true, value: undefined } as const
+/** In no log: whoever reads from there is told so. */
+const NOWHERE: Position = { epoch: '', xid: '0', seq: '0' }
 
 /** One who follows the log from a cursor on: reads for itself until it has all, then waits with the others. */
 export class Follower implements Following, Waiting {
-  position: Position = { epoch: '', xid: '0', seq: '0' }
+  position: Position
   readonly interest: Interest
   readonly #tail: Tail
-  readonly #after: string
   readonly #signals: readonly AbortSignal[]
   readonly #onAbort = () => this.#end()
-  #begun = false
   /** There may be more than it has read. */
   #behind = true
   #nudged = false
@@ -33,7 +33,7 @@ export class Follower implements Following, Waiting {
   ) {
     this.interest = interest
     this.#tail = tail
-    this.#after = after
+    this.position = readCursor(after) ?? NOWHERE
     this.#signals = signals
     for (const signal of signals) {
       signal.addEventListener('abort', this.#onAbort, { once: true })
@@ -43,8 +43,6 @@ export class Follower implements Following, Waiting {
 
   async next(): Promise<IteratorResult<LogBatch, undefined>> {
     try {
-      if (!this.#begun) this.position = await checked(this.#tail.store, this.#after)
-      this.#begun = true
       while (!this.#over) {
         const batch = await (this.#behind ? this.#read() : this.#wait())
         if (batch === undefined || this.#over) continue

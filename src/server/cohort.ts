@@ -22,7 +22,8 @@ const cohorts = new WeakMap<EventLog, Map<string, Cohort>>()
 export class Member implements AsyncIterableIterator<ExecutionResult, undefined> {
   readonly teller: Teller
   readonly #context: Context
-  #source: Resumable<object>
+  /** What it reads alone; there is none while it is told with others. */
+  #source: Resumable<object> | undefined
   #cohort: Cohort | undefined
   /** Hands over what is waited for. */
   #resolve: ((next: Next | Promise<Next>) => void) | undefined
@@ -38,8 +39,8 @@ export class Member implements AsyncIterableIterator<ExecutionResult, undefined>
 
   next(): Promise<Next> {
     if (this.#over) return Promise.resolve(DONE)
-    if (this.#cohort === undefined) this.#join()
-    if (this.#cohort === undefined) return this.#alone()
+    const source = this.#source
+    if (source !== undefined && !this.#join(source)) return this.#alone(source)
     return new Promise((resolve) => {
       this.#resolve = resolve
     })
@@ -49,7 +50,7 @@ export class Member implements AsyncIterableIterator<ExecutionResult, undefined>
     this.#over = true
     this.#cohort?.delete(this)
     this.#resolve?.(DONE)
-    await this.#source.return(undefined)
+    await this.#source?.return(undefined)
     return DONE
   }
 
@@ -57,8 +58,8 @@ export class Member implements AsyncIterableIterator<ExecutionResult, undefined>
     return this
   }
 
-  /** Is handed what came; answers whether it could take it. */
-  take(next: Next, { teller: { key, permissions } }: Cohort): boolean {
+  /** Is handed the answer to an event; answers whether it could take it. */
+  take(answer: ExecutionResult, { key, permissions }: Teller): boolean {
     const resolve = this.#resolve
     if (resolve === undefined || this.teller.key !== key) return false
     // Losing a right that the answer took has to end this stream too.
@@ -67,34 +68,59 @@ export class Member implements AsyncIterableIterator<ExecutionResult, undefined>
       this.#used = permissions.used
     }
     this.#resolve = undefined
-    resolve(next)
+    resolve({ done: false, value: answer })
     return true
   }
 
-  /** Goes on alone after what it knows. */
-  leave(standing: Standing): void {
+  /** Goes on alone after what it knows of what the others read. */
+  leave(others: Resumable<object>, standing: Standing): void {
+    this.#part(others, standing, (source) => this.#alone(source))
+  }
+
+  /** Goes on alone from an event whose answer it couldn't take: told it by its own rights where it waited for it. */
+  leaveAt(event: object, others: Resumable<object>, { before, after }: Standings): void {
+    // By itself it would be silent for as long again as all were before a heartbeat.
+    const standing = this.#resolve === undefined ? before : after
+    this.#part(others, standing, () => this.#told(event))
+  }
+
+  #part(
+    others: Resumable<object>,
+    standing: Standing,
+    next: (source: Resumable<object>) => Promise<Next>,
+  ): void {
+    const source = others.from(standing, this.#context)
+    this.#source = source
     this.#cohort = undefined
-    this.#source = this.#source.from(standing, this.#context)
-    this.#resolve?.(this.#alone())
+    this.#resolve?.(next(source))
     this.#resolve = undefined
   }
 
-  async #alone(): Promise<Next> {
-    const next = await this.#source.next()
-    return next.done === true ? DONE : { done: false, value: await this.teller.tell(next.value) }
+  async #alone(source: Resumable<object>): Promise<Next> {
+    const next = await source.next()
+    return next.done === true ? DONE : this.#told(next.value)
   }
 
-  #join(): void {
-    const standing = this.#source.standing()
-    if (standing === undefined) return
-    const cohort = Cohort.of(this.teller, this.#context, this.#source, standing)
-    if (cohort.version !== standing.version) return
+  async #told(event: object): Promise<Next> {
+    return { done: false, value: await this.teller.tell(event) }
+  }
+
+  #join(source: Resumable<object>): boolean {
+    const standing = source.standing()
+    if (standing === undefined) return false
+    const cohort = Cohort.of(this.teller, this.#context, source, standing)
+    if (cohort.version !== standing.version) return false
+    this.#source = undefined
     this.#cohort = cohort
     this.#used = 0
     cohort.add(this)
-    void this.#source.return(undefined)
+    void source.return(undefined)
+    return true
   }
 }
+
+/** What those who waited knew before an event, and know after it. */
+type Standings = { before: Standing; after: Standing }
 
 class Cohort {
   readonly teller: Teller
@@ -117,11 +143,11 @@ class Cohort {
     const { key } = teller
     const there = known.get(key)
     if (there !== undefined) return there
-    const { store, project } = context
-    // Its own, as it may outlast whoever began it, and their rights.
+    const { store, log, clock, caller, project } = context
+    // Its own, as it may outlast whoever began it, their rights, and all else that came with their request.
     const permissions = new UsedPermissions(context.permissions)
     const loaders = new Loaders(store, project)
-    const own = { ...context, permissions, loaders, noted: undefined }
+    const own = { store, log, clock, caller, project, permissions, loaders } satisfies Context
     const cohort = new Cohort(teller.for(own), source.from(standing, own), standing, () =>
       known.delete(key),
     )
@@ -161,7 +187,7 @@ class Cohort {
         const next = await this.#source.next()
         const standing = this.#source.standing()
         if (next.done === true || standing === undefined) break
-        this.#hand({ done: false, value: await this.teller.tell(next.value) }, standing)
+        this.#hand(next.value, await this.teller.tell(next.value), standing)
       }
     } catch {
       // Each meets it alone, or doesn't any more.
@@ -169,13 +195,13 @@ class Cohort {
     this.#end()
   }
 
-  #hand(next: Next, standing: Standing): void {
+  #hand(event: object, answer: ExecutionResult, after: Standing): void {
     const before = this.#standing
-    this.#standing = standing
+    this.#standing = after
     for (const member of this.#members) {
-      if (member.take(next, this)) continue
+      if (member.take(answer, this.teller)) continue
       this.#members.delete(member)
-      member.leave(before)
+      member.leaveAt(event, this.#source, { before, after })
     }
     if (this.#members.size === 0) this.#end()
   }
@@ -185,7 +211,7 @@ class Cohort {
     this.#over = true
     this.#forget()
     void this.#source.return(undefined)
-    for (const member of this.#members) member.leave(this.#standing)
+    for (const member of this.#members) member.leave(this.#source, this.#standing)
     this.#members.clear()
   }
 }

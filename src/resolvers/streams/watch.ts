@@ -52,23 +52,23 @@ export function watch<T extends Versioned>(
   watched: Watched<T>,
   after: string | null,
 ): Resumable<WatchEvent<T>> {
-  return started(context, watched, (one) => one.run(after))
+  return begun(context, watched, { after })
 }
 
-function started<T extends Versioned>(
+/** Holds nothing of a stream that it goes on from: one may go on from another for as long as somebody watches. */
+function begun<T extends Versioned>(
   context: Context,
   watched: Watched<T>,
-  start: (one: Watch<T>) => AsyncGenerator<WatchEvent<T>>,
+  begin: { after: string | null } | Standing,
 ): Resumable<WatchEvent<T>> {
   let one: Watch<T> | undefined
   const stream = endable((signal) => {
     one = new Watch(context, watched, signal)
-    return start(one)
+    return 'after' in begin ? one.run(begin.after) : one.runFrom(begin)
   })
   return Object.assign(stream, {
     standing: () => one?.standing,
-    from: (standing: Standing, other: Context) =>
-      started(other, watched, (next) => next.runFrom(standing)),
+    from: (standing: Standing, other: Context) => begun(other, watched, standing),
   })
 }
 
@@ -113,6 +113,7 @@ class Watch<T extends Versioned> {
   runFrom({ version, position }: Standing): AsyncGenerator<WatchEvent<T>> {
     if (this.#watched.only !== undefined) this.#sent.set(this.#watched.only, version)
     this.#position = position
+    this.#untold = false
     return this.#run()
   }
 

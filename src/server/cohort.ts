@@ -122,6 +122,9 @@ export class Member implements AsyncIterableIterator<ExecutionResult, undefined>
 /** What those who waited knew before an event, and know after it. */
 type Standings = { before: Standing; after: Standing }
 
+/** An event, its answer, and what those who were told it know. */
+type Told = { event: object; answer: ExecutionResult; after: Standing }
+
 class Cohort {
   readonly teller: Teller
   readonly #source: Resumable<object>
@@ -182,20 +185,28 @@ class Cohort {
   }
 
   async #run(): Promise<void> {
-    try {
-      while (!this.#over) {
-        const next = await this.#source.next()
-        const standing = this.#source.standing()
-        if (next.done === true || standing === undefined) break
-        this.#hand(next.value, await this.teller.tell(next.value), standing)
-      }
-    } catch {
-      // Each meets it alone, or doesn't any more.
+    while (!this.#over) {
+      const told = await this.#next()
+      if (told === undefined) break
+      this.#hand(told)
     }
     this.#end()
   }
 
-  #hand(event: object, answer: ExecutionResult, after: Standing): void {
+  /** undefined where each has to see for themselves: the end, a new beginning, or that something failed. */
+  async #next(): Promise<Told | undefined> {
+    try {
+      const next = await this.#source.next()
+      const after = this.#source.standing()
+      if (next.done === true || after === undefined) return undefined
+      return { event: next.value, answer: await this.teller.tell(next.value), after }
+    } catch {
+      // It may have been the one time. Where it fails for them too they are told.
+      return undefined
+    }
+  }
+
+  #hand({ event, answer, after }: Told): void {
     const before = this.#standing
     this.#standing = after
     for (const member of this.#members) {

@@ -2,7 +2,7 @@ import { relative } from 'node:path'
 import pino from 'pino'
 import type { Environment } from '../../src/config/environment.ts'
 import { openStore, type Store } from '../../src/db/client.ts'
-import { DatabaseUnreachable, migrate } from '../../src/db/migrate.ts'
+import { CannotMigrate, DatabaseUnreachable, migrate } from '../../src/db/migrate.ts'
 import { globalId } from '../../src/schema/ids.ts'
 import { runApi } from '../../src/server/main.ts'
 import { type FleetOptions, type RunningFleet, startFleet, startRealFleet } from '../fleet/fleet.ts'
@@ -23,7 +23,7 @@ type DemoFleet = RunningFleet<ClusterServer>
 
 /** Milliseconds: long enough to see a status change, short enough not to wait for it. */
 const DELAYS = { accept: 150, advertise: 250, bind: 200, teardown: 250 }
-const DATABASE = 'network_load_balancers'
+export const DATABASE = 'network_load_balancers'
 
 export type DemoOptions = {
   environment: Environment
@@ -54,7 +54,6 @@ export async function startDemo(
   if (shutdown.begun) return undefined
   const vpcId = await vpcOf(store, 'demo')
   const backends = fleet.endpointsOf('demo', 'us-east-1').filter(({ node }) => node.endsWith('-1'))
-  const fromHere = (path: string) => relative(process.cwd(), path)
   return {
     url: api,
     project: 'demo',
@@ -63,7 +62,7 @@ export async function startDemo(
     backends: backends.map(({ address }) => address),
     tokens,
     metrics,
-    dataDir: `${fromHere(directory.root) || '.'}/`,
+    dataDir: `${fromHere(directory.root)}/`,
     kubeconfig: fromHere(fleet.kubeconfig),
     cluster: backends[0]?.cluster ?? '',
   }
@@ -89,7 +88,7 @@ async function startStores({
       void postgres.ended.then(() => failed('PostgreSQL ended'))
       url = await postgres.ensureDatabase(DATABASE)
     }
-    await migrate(url).catch(sayUnreachable)
+    await migrate(url).catch((error: unknown) => sayUnmigrated(error, environment, directory))
     return url
   }
   const clusters = async () => {
@@ -152,6 +151,8 @@ async function startProcesses(
   return { worker, api: api.url, metrics, tokens: await demoTokens(issuer, projects) }
 }
 
+const fromHere = (path: string): string => relative(process.cwd(), path) || '.'
+
 /** The id of a project's VPC, which a worker finds in the clusters. */
 async function vpcOf(store: Store, project: string): Promise<string> {
   for (let looks = 0; looks < 100; looks += 1) {
@@ -167,7 +168,19 @@ function sayWhy(error: unknown): never {
   throw new CannotStart(error instanceof Error ? error.message : String(error), { cause: error })
 }
 
-function sayUnreachable(error: unknown): never {
-  if (!(error instanceof DatabaseUnreachable)) throw error
-  throw new CannotStart(`the database can't be reached: ${error.message}`, { cause: error })
+function sayUnmigrated(
+  error: unknown,
+  { databaseUrl }: Environment,
+  { root }: DataDirectory,
+): never {
+  if (error instanceof DatabaseUnreachable) {
+    throw new CannotStart(`the database can't be reached: ${error.message}`, { cause: error })
+  }
+  if (!(error instanceof CannotMigrate)) throw error
+  throw new CannotStart(
+    databaseUrl === undefined
+      ? `the data in ${fromHere(root)} are of another version (${error.how}); to lose them and begin anew: npm start -- --fresh`
+      : `DATABASE_URL: ${error.message}`,
+    { cause: error },
+  )
 }

@@ -1,6 +1,6 @@
 // npm run migrate [-- --restored]: brings the database of DATABASE_URL up to date, for operators.
 import { parseArgs } from 'node:util'
-import { DatabaseUnreachable, migrate, renewLogEpoch } from './migrate.ts'
+import { CannotMigrate, DatabaseUnreachable, migrate, renewLogEpoch } from './migrate.ts'
 
 const { DATABASE_URL: connectionString } = process.env
 
@@ -13,7 +13,9 @@ try {
   }
 } catch (error) {
   const words = error instanceof Error ? error.message.trim() : String(error)
-  refuse(error instanceof DatabaseUnreachable ? `DATABASE_URL: can't connect: ${words}` : words)
+  if (error instanceof DatabaseUnreachable) refuse(`DATABASE_URL: can't connect: ${words}`)
+  else if (error instanceof CannotMigrate) refuse(`DATABASE_URL: ${words}`)
+  else refuse(words)
 }
 
 async function bringUpToDate(url: string, restored: boolean): Promise<void> {

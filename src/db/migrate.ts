@@ -1,8 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { MigrationList, SchemaEngine } from '@prisma/schema-engine-wasm/schema_engine_bg'
 import pg from 'pg'
+import { ANOTHER, migrationsDirectory, shippedMigrations, standingOf } from './history.ts'
 import { withSchemaEngine } from './schema-engine.ts'
 
 const prismaDirectory = fileURLToPath(new URL('../../prisma/', import.meta.url))
@@ -15,6 +16,17 @@ export class DatabaseUnreachable extends Error {
   override readonly name = 'DatabaseUnreachable'
 }
 
+/** The database was migrated by another build, or not to its end: the message says `how`, and what to do. */
+export class CannotMigrate extends Error {
+  override readonly name = 'CannotMigrate'
+  readonly how: string
+
+  constructor(how: string, remedy: string) {
+    super(`${how}: ${remedy}`)
+    this.how = how
+  }
+}
+
 /**
  * Applies the migrations that the database lacks, in order, and answers their names. Processes
  * that start at once take turns; a migration that fails leaves nothing of itself behind but its
@@ -25,6 +37,7 @@ export async function migrate(connectionString: string): Promise<string[]> {
   try {
     await client.query(`SET lock_timeout = '120s'`)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
+    await requireOurs(client)
     const migrationsList = await readMigrations()
     const { appliedMigrationNames } = await withEngine(connectionString, (engine) =>
       engine.applyMigrations({ migrationsList, filters: noFilters }),
@@ -84,6 +97,18 @@ async function connect(connectionString: string): Promise<pg.Client> {
   return client
 }
 
+/** Nothing is applied on top of what this build doesn't know. */
+async function requireOurs(client: pg.Client): Promise<void> {
+  const standing = await standingOf(client)
+  if (standing.kind === 'other') throw new CannotMigrate(standing.how, ANOTHER)
+  if (standing.kind !== 'unfinished') return
+  const { name } = standing
+  throw new CannotMigrate(
+    `${name} began and didn't end`,
+    `mend what it failed of, npx prisma migrate resolve --rolled-back ${name}, and migrate again`,
+  )
+}
+
 const noFilters = { externalTables: [], externalEnums: [] }
 
 async function withEngine<T>(
@@ -99,27 +124,17 @@ async function readSchema(): Promise<{ path: string; content: string }> {
 }
 
 async function readMigrations(): Promise<MigrationList> {
-  const baseDir = join(prismaDirectory, 'migrations')
-  const entries = await readdir(baseDir, { withFileTypes: true })
-  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  const migrations = await shippedMigrations()
   return {
-    baseDir,
+    baseDir: migrationsDirectory,
     lockfile: {
       path: 'migration_lock.toml',
-      content: await readFile(join(baseDir, 'migration_lock.toml'), 'utf8'),
+      content: await readFile(join(migrationsDirectory, 'migration_lock.toml'), 'utf8'),
     },
     shadowDbInitScript: '',
-    migrationDirectories: await Promise.all(
-      names.sort().map(async (name) => ({
-        path: name,
-        migrationFile: {
-          path: 'migration.sql',
-          content: {
-            tag: 'ok' as const,
-            value: await readFile(join(baseDir, name, 'migration.sql'), 'utf8'),
-          },
-        },
-      })),
-    ),
+    migrationDirectories: migrations.map(({ name, sql }) => ({
+      path: name,
+      migrationFile: { path: 'migration.sql', content: { tag: 'ok' as const, value: sql } },
+    })),
   }
 }

@@ -8,7 +8,7 @@ import {
   requireDatabaseUrl,
   requireIdentityProvider,
 } from '../config/environment.ts'
-import { whyUnusable } from '../db/answering.ts'
+import { whyForeign, whyUnusable } from '../db/answering.ts'
 import { openStore } from '../db/client.ts'
 import { readFigures } from '../domain/operators/figures.ts'
 import { type Diagnostics, serveDiagnostics } from '../telemetry/diagnostics.ts'
@@ -21,6 +21,7 @@ import { type RunningServer, startServer } from './server.ts'
 /** Connections to PostgreSQL: what one process can keep busy. */
 const CONNECTIONS = 20
 const METRICS_PORT = 9_090
+const OURS = 'a database that this build migrates'
 
 export type RunningApi = RunningServer & {
   /** Where metrics, liveness and readiness are; undefined where they are turned off. */
@@ -51,6 +52,8 @@ export async function runApi(
   const { metricsPort = METRICS_PORT } = environment
   let diagnostics: Diagnostics | undefined
   try {
+    const foreign = await whyForeign(store)
+    if (foreign !== undefined) throw new ConfigurationError('DATABASE_URL', `${OURS}; ${foreign}`)
     if (metricsPort !== 0) {
       diagnostics = await serveDiagnostics({
         host,

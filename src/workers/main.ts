@@ -9,6 +9,7 @@ import {
   readEnvironment,
   requireDatabaseUrl,
 } from '../config/environment.ts'
+import { whyForeign } from '../db/answering.ts'
 import { openStore } from '../db/client.ts'
 import { readFigures } from '../domain/operators/figures.ts'
 import { serveDiagnostics } from '../telemetry/diagnostics.ts'
@@ -21,6 +22,7 @@ import { startWorkers, type Workers } from './workers.ts'
 /** Connections to PostgreSQL: a cluster's reconciling, reporting and probing share them. */
 const CONNECTIONS = 20
 const METRICS_PORT = 9_091
+const OURS = 'a database that this build migrates'
 
 export type RunningWorkers = Workers & {
   /** Where metrics, liveness and readiness are; undefined where they are turned off. */
@@ -48,6 +50,12 @@ export async function runWorker(
     maxConnections: CONNECTIONS,
     onError: (error) => log.warn({ err: error }, 'an idle connection to the database broke'),
   })
+  const foreign = await whyForeign(store)
+  if (foreign !== undefined) {
+    kubeconfig.close()
+    await store.close()
+    throw new ConfigurationError('DATABASE_URL', `${OURS}; ${foreign}`)
+  }
   const metrics = new WorkerMetrics()
   metrics.ofProcess()
   showFigures(metrics.registry, () => readFigures(store))

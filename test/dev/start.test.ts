@@ -2,7 +2,10 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import pg from 'pg'
 import { expect, test } from 'vitest'
+import { startPostgres } from '../../dev/postgres.ts'
+import { DATABASE } from '../../dev/start/demo.ts'
 import {
   allGone,
   ask,
@@ -78,6 +81,24 @@ test('after that the next start is none the worse, and Ctrl-C in its terminal en
   signal(-started.pid, 'SIGINT')
   expect(await started.exit).toEqual([0, null])
   await allGone(processes)
+})
+
+test('data of an older build end it with one line that names --fresh', {
+  timeout: STARTING_MS + ENDING_MS,
+}, async () => {
+  const postgres = await startPostgres({ dataDir: join(starts.data, 'postgres') })
+  const client = new pg.Client({ connectionString: await postgres.ensureDatabase(DATABASE) })
+  await client.connect()
+  await client.query(
+    `UPDATE _prisma_migrations SET migration_name = '20261130000100_functions' WHERE migration_name LIKE '%_addresses'`,
+  )
+  await client.end()
+  await postgres.stop()
+  const started = run()
+  expect(await started.exit).toEqual([1, null])
+  expect(started.said().trim().split('\n')).toHaveLength(1)
+  expect(started.said()).toContain('20261130000100_functions')
+  expect(started.said()).toContain('npm start -- --fresh')
 })
 
 test('--fresh begins anew, and leaves alone what it did not make', {

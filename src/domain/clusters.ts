@@ -53,14 +53,19 @@ export async function recordTrouble(
 ): Promise<void> {
   const { rowCount } = await store.pool.query(
     trouble === undefined
-      ? `UPDATE cluster SET unreachable_since = NULL, trouble = NULL, reachable_since = clock_timestamp()
-         WHERE id = $1 AND lease_epoch = $2 AND (unreachable_since IS NOT NULL OR trouble IS NOT NULL)`
+      ? `UPDATE cluster SET unreachable_since = NULL, untended_since = NULL, trouble = NULL,
+           reachable_since = clock_timestamp()
+         WHERE id = $1 AND lease_epoch = $2
+           AND (unreachable_since IS NOT NULL OR untended_since IS NOT NULL OR trouble IS NOT NULL)`
       : `UPDATE cluster SET
-           unreachable_since = CASE WHEN $5 THEN coalesce(unreachable_since, clock_timestamp()) END,
+           unreachable_since = CASE WHEN $5
+             THEN coalesce(unreachable_since, untended_since, clock_timestamp()) END,
+           untended_since = NULL,
            trouble = jsonb_build_object('reason', $3::text, 'message', $4::text, 'since',
              coalesce(trouble ->> 'since', rfc3339(clock_timestamp())))
          WHERE id = $1 AND lease_epoch = $2
-           AND (trouble ->> 'reason' IS DISTINCT FROM $3 OR (unreachable_since IS NOT NULL) <> $5)`,
+           AND (trouble ->> 'reason' IS DISTINCT FROM $3 OR (unreachable_since IS NOT NULL) <> $5
+             OR untended_since IS NOT NULL)`,
     trouble === undefined
       ? [cluster, epoch]
       : [cluster, epoch, trouble.reason, trouble.message.slice(0, 1_000), trouble.blind],

@@ -16,7 +16,8 @@ import { showFigures } from '../telemetry/figures.ts'
 import type { Identify } from './caller.ts'
 import { identifyBy } from './identity/provider.ts'
 import { ApiMetrics } from './metrics.ts'
-import { type RunningServer, startServer } from './server.ts'
+import { type RunningServer, startServer, systemClock } from './server.ts'
+import { watchUntended } from './untended.ts'
 
 /** Connections to PostgreSQL: what one process can keep busy. */
 const CONNECTIONS = 20
@@ -76,6 +77,11 @@ export async function runApi(
       persistedDocuments: environment.persistedDocuments,
       logger,
     })
+    const untended = watchUntended({
+      store,
+      clock: systemClock,
+      onError: (err) => logger.warn({ err }, 'clusters that nobody serves could not be looked for'),
+    })
     logger.info({ url: server.url, diagnostics: diagnostics?.url }, 'the API listens')
     return {
       ...server,
@@ -83,6 +89,7 @@ export async function runApi(
       async close() {
         ending = true
         await server.close()
+        await untended.close()
         await diagnostics?.close()
         await store.close()
       },

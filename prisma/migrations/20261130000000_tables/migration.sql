@@ -42,6 +42,10 @@ CREATE TABLE "cluster" (
   "dialect" TEXT,
   "session_affinity" BOOLEAN NOT NULL DEFAULT false,
   "unreachable_since" TIMESTAMPTZ(3),
+  -- Nobody has served it since then, for long; until whoever serves it next says how it is.
+  "untended_since" TIMESTAMPTZ(3),
+  -- The status of all its load balancers says so.
+  "untended_told" BOOLEAN NOT NULL DEFAULT false,
   -- What stands against its being served: {reason, message, since}; that it doesn't answer, too.
   "trouble" JSONB,
   "owner" TEXT,

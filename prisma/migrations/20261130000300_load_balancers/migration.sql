@@ -9,6 +9,12 @@ CREATE FUNCTION append_event(
   VALUES (clock_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 $$;
 
+-- Why nobody knows what a cluster serves, where nobody does.
+CREATE FUNCTION unreachable_reason(cluster) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN $1.unreachable_since IS NOT NULL THEN $1.trouble ->> 'reason'
+    WHEN $1.untended_since IS NOT NULL THEN 'NoWorker' END
+$$;
+
 -- Whole load balancers, as the graph shows them: the one read. What a fold needs besides ("knownIn";
 -- "cordonedIn", the clusters that don't take a backend though it lives there; "placements") comes along
 -- where it is asked for, and where no status was folded yet. A forgotten cluster is not told of.
@@ -31,8 +37,8 @@ LANGUAGE sql STABLE AS $$
       (SELECT coalesce(json_agg(json_build_object('cluster', cluster.name, 'placed', placement.placed,
           'asked', placement.asked, 'settledGeneration', placement.settled_generation,
           'report', placement.report, 'reportedAt', rfc3339(placement.reported_at),
-          'unreachableSince', rfc3339(cluster.unreachable_since),
-          'unreachableReason', CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END) ORDER BY cluster.name), '[]'::json)
+          'unreachableSince', rfc3339(coalesce(cluster.unreachable_since, cluster.untended_since)),
+          'unreachableReason', unreachable_reason(cluster)) ORDER BY cluster.name), '[]'::json)
        FROM placement JOIN cluster ON cluster.id = placement.cluster_id
        WHERE placement.load_balancer_id = lb.id AND cluster.forgotten_at IS NULL) END)
   FROM load_balancer lb
@@ -221,8 +227,7 @@ BEGIN
       array_agg(DISTINCT cluster.id) FILTER (WHERE cluster.region_id = region.id AND cluster.mode = 'ACTIVE'
         AND endpoint.address = ANY (enabled)) AS clusters,
       json_agg(json_build_array(host(endpoint.address), cluster.name, cluster.mode,
-        rfc3339(cluster.unreachable_since),
-        CASE WHEN cluster.unreachable_since IS NOT NULL THEN cluster.trouble ->> 'reason' END, cluster.id) ORDER BY cluster.name)
+        rfc3339(coalesce(cluster.unreachable_since, cluster.untended_since)), unreachable_reason(cluster), cluster.id) ORDER BY cluster.name)
         FILTER (WHERE cluster.region_id = region.id) AS seen
     FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id AND cluster.forgotten_at IS NULL
     WHERE endpoint.vpc_id = the_vpc AND endpoint.address = ANY (addresses)) lives

@@ -64,7 +64,9 @@ const hear = (
   const vip = report?.vips[address]
   if (unreachableSince !== null) {
     const reason = unreachableReason ?? 'ClusterUnreachable'
-    const unknown = { ...plain('UNKNOWN', reason), message: known?.trouble ?? REASONS[reason] }
+    // What its last worker found isn't why nobody serves it.
+    const trouble = reason === 'NoWorker' ? undefined : known?.trouble
+    const unknown = { ...plain('UNKNOWN', reason), message: trouble ?? REASONS[reason] }
     return placed ? everywhere(unknown) : { RuleApplied: said(unknown) }
   }
   const onItsWay = known?.served === false ? plain('UNKNOWN', 'NoWorker') : undefined

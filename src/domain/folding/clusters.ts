@@ -79,16 +79,19 @@ export const inWords = (chosen: Word, words: Word[], total: number): Finding => 
   const { status, reason } = chosen
   const alike = words.filter((word) => word.status === status && word.reason === reason)
   const { length: count } = alike
-  if (reason === 'ClusterUnreachable') {
+  if (reason === 'ClusterUnreachable' || reason === 'NoWorker') {
     const since = alike.map((word) => word.since ?? '').toSorted()[0] ?? ''
     const who =
       total <= 1
-        ? "The region's cluster has"
+        ? "the region's cluster"
         : count === 1
-          ? `One of the region's ${total} clusters has`
-          : `${count} of the region's ${total} clusters have`
-    const message = `${who} not answered since ${since}; what is served there is not known.`
-    return found(status, reason, message)
+          ? `one of the region's ${total} clusters`
+          : `${count} of the region's ${total} clusters`
+    const what =
+      reason === 'NoWorker'
+        ? `Nobody has looked after ${who} since ${since}`
+        : `${who.replace(/^./, (first) => first.toUpperCase())} ${total <= 1 || count === 1 ? 'has' : 'have'} not answered since ${since}`
+    return found(status, reason, `${what}; what is served there is not known.`)
   }
   const text = REASONS[reason]
   return found(

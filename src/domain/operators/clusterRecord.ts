@@ -76,7 +76,7 @@ export const CLUSTER_JSON = `json_build_object(
   'createdAt', rfc3339(cluster.created_at), 'dialect', cluster.dialect,
   'sessionAffinity', cluster.session_affinity, 'gateways', cluster.gateways,
   'reachableSince', rfc3339(cluster.reachable_since), 'unreachableSince', rfc3339(cluster.unreachable_since),
-  'trouble', cluster.trouble, 'leaseUntil', rfc3339(cluster.lease_until),
+  'trouble', cluster.trouble, 'leaseUntil', rfc3339(nullif(cluster.lease_until, to_timestamp(0))),
   'sweep', cluster.sweep, 'inventory', cluster.inventory)`
 
 /** A cluster as it was read. */

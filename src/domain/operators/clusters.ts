@@ -65,6 +65,7 @@ async function takeUpAgain(
       forgottenAt: null,
       cordonedSince: null,
       leaseUntil: new Date(0),
+      untendedSince: null,
     },
     select: { id: true },
   })

@@ -162,7 +162,7 @@ const SettleOutcome = builder.enumType('SettleOutcome', {
     WAITING: { description: 'It is on its way; `unmet` says what is missing.' },
     SETTLED: { description: 'It is in effect everywhere. The stream ends.' },
     SUPERSEDED: { description: 'A newer generation was asked for meanwhile. The stream ends.' },
-    DELETED: { description: 'The load balancer is gone, or never was. The stream ends.' },
+    DELETED: { description: 'The load balancer is gone. The stream ends.' },
     TIMED_OUT: { description: 'It took longer than was allowed. The stream ends.' },
   } as const,
 })
@@ -183,7 +183,7 @@ LoadBalancerSettledEvent.implement({
       type: LoadBalancer,
       nullable: true,
       description:
-        'The load balancer as it is now (DELETED: as it was last); null if it never was.',
+        'The load balancer as it is now (DELETED: as it was last; null where that was before).',
     }),
   }),
 })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { globalId } from '../../src/schema/ids.ts'
 import { create, field, useService } from './service.ts'
 import { subscribe, TRANSPORTS } from './streams.ts'
 
@@ -191,7 +192,36 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       outcome: 'SETTLED',
       unmet: [{ type: 'Ready' }],
     })
-    expect(await wait({ id: 'nonsense' }).next()).toMatchObject({ outcome: 'DELETED' })
+    await remove(idle.id)
+    for (const timeoutSeconds of [0, 60]) {
+      expect(await wait({ id: idle.id, timeoutSeconds }).next()).toMatchObject({
+        outcome: 'DELETED',
+      })
+    }
+  })
+
+  test('waiting for what never was, or was of another project, is refused in the same words', async () => {
+    const wait = (id: string, project: string) =>
+      subscribe(
+        service,
+        transport,
+        'subscription ($id: ID!) { loadBalancerSettled(id: $id, timeoutSeconds: 0) { outcome } }',
+        { id },
+        project === 'alpha' ? 'alice' : 'bob',
+        project,
+      )
+    const gone = await create(service, `${transport}-wait-gone`)
+    await remove(gone.id)
+    const never = globalId('LoadBalancer', crypto.randomUUID())
+    for (const [id, project] of [
+      ['nonsense', 'alpha'],
+      [never, 'alpha'],
+      [gone.id, 'beta'],
+    ] as const) {
+      const refused = wait(id, project).next()
+      await expect(refused).rejects.toThrow('There is no load balancer of that id')
+      await expect(refused).rejects.toThrow('BAD_USER_INPUT')
+    }
   })
 
   test('backends are told one by one: that come, that change, that go', async () => {

@@ -2029,7 +2029,7 @@ var AllSessionAffinity = []SessionAffinity{
 type SettleOutcome string
 
 const (
-	// The load balancer is gone, or never was. The stream ends.
+	// The load balancer is gone. The stream ends.
 	SettleOutcomeDeleted SettleOutcome = "DELETED"
 	// It is in effect everywhere. The stream ends.
 	SettleOutcomeSettled SettleOutcome = "SETTLED"
@@ -2060,7 +2060,7 @@ type SettledLoadBalancerSettledLoadBalancerSettledEvent struct {
 	Generation int `json:"generation"`
 	// The conditions that do not hold yet, out of Ready and Provisioned.
 	Unmet []ConditionFields `json:"unmet"`
-	// The load balancer as it is now (DELETED: as it was last); null if it never was.
+	// The load balancer as it is now (DELETED: as it was last; null where that was before).
 	LoadBalancer *LoadBalancerFields `json:"loadBalancer"`
 }
 

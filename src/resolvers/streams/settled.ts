@@ -1,12 +1,15 @@
+import { listEvents } from '../../domain/events/read.ts'
 import type { LoadBalancerRecord } from '../../domain/records.ts'
 import type { Context } from '../../schema/context.ts'
 import { badUserInput } from '../../schema/failures.ts'
 import { conditionOf } from '../../schema/loadBalancerStatus.ts'
-import type { Outcome, SettledEvent } from '../../schema/watchEvents.ts'
+import type { Outcome, SettledEvent, WatchEvent } from '../../schema/watchEvents.ts'
 import { endable, within } from './iterate.ts'
 import { oneLoadBalancer } from './objects.ts'
 import { watch } from './watch.ts'
 
+/** undefined: none came in time. */
+type Next = IteratorResult<WatchEvent<LoadBalancerRecord>, undefined> | undefined
 type Waited = { uuid: string; generation: number | null; timeoutSeconds: number }
 
 /** Waits until a generation is in effect, telling what is missing; ends with how that came out. */
@@ -30,16 +33,19 @@ export function watchSettling(context: Context, waited: Waited): AsyncGenerator<
       while (true) {
         const left = deadline - clock.now().getTime()
         // How it stands is told in any case, however short the time is.
-        const next = seen ? await within(changes.next(), left, clock) : await changes.next()
+        const next: Next = seen ? await within(changes.next(), left, clock) : await changes.next()
         if (signal.aborted) return
         if (next === undefined) return yield told('TIMED_OUT')
         // The watch ends by itself only where there is nothing (any more).
-        if (next.done === true) return yield told('DELETED')
+        if (next.done === true) {
+          if (!seen) await requireDeleted(context, waited.uuid)
+          return yield told('DELETED')
+        }
         const { type, object } = next.value
-        seen = true
         record = object ?? record
         if (type === 'DELETED') return yield told('DELETED')
         if (object === null) continue
+        seen = true
         generation ??= object.generation
         if (missing === undefined && (generation < 1 || generation > object.generation)) {
           throw badUserInput(
@@ -57,6 +63,15 @@ export function watchSettling(context: Context, waited: Waited): AsyncGenerator<
       void changes.return(undefined)
     }
   })
+}
+
+/** One that isn't there was deleted, as far as the log goes back, or it never was. */
+async function requireDeleted({ store, project }: Context, uuid: string): Promise<void> {
+  const filter = { objectId: uuid, reason: ['LoadBalancerDeleted'] }
+  const ends = await listEvents(store, { project, filter, page: { first: 1 } })
+  if (ends.items.length === 0) {
+    throw badUserInput('There is no load balancer of that id, and none was deleted lately.')
+  }
 }
 
 function outcomeOf(record: LoadBalancerRecord, generation: number): Outcome {

@@ -121,7 +121,8 @@ function readCursor(cursor: string, order: Order): [string, string] | null {
     if (!Array.isArray(parsed)) return null
     const [made, key, id]: unknown[] = parsed
     if (made !== order.sql || typeof key !== 'string' || typeof id !== 'string') return null
-    return isId(id) ? [key, id] : null
+    // Decoding passes over what base64url doesn't have, and over what is too short for a byte.
+    return isId(id) && writeCursor(order, key, id) === cursor ? [key, id] : null
   } catch {
     return null
   }

@@ -13,7 +13,7 @@ export class CursorLost extends Error {
   override name = 'CursorLost'
 }
 
-const SHAPE = /^([0-9a-f-]{36})\.(\d{1,19})\.(\d{1,18})$/
+const SHAPE = /^([0-9a-f-]{36})\.(0|[1-9]\d{0,18})\.(0|[1-9]\d{0,17})$/
 
 /** The opaque cursor that clients keep. */
 export const writeCursor = ({ epoch, xid, seq }: Position): string =>
@@ -23,7 +23,8 @@ export const writeCursor = ({ epoch, xid, seq }: Position): string =>
 export function readCursor(cursor: string): Position | undefined {
   const [, epoch, xid, seq] = SHAPE.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   if (epoch === undefined || xid === undefined || seq === undefined) return undefined
-  return { epoch, xid, seq }
+  // Decoding passes over what base64url doesn't have, and over what is too short for a byte.
+  return writeCursor({ epoch, xid, seq }) === cursor ? { epoch, xid, seq } : undefined
 }
 
 /** Whether one position of a log comes before another. */

@@ -4,6 +4,7 @@ import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga'
 import type { Logger } from 'pino'
 import type { Context } from '../schema/context.ts'
 import { badUserInput } from '../schema/failures.ts'
+import { requireAcceptable } from './accepting.ts'
 import { askedIn, type Parameters, parametersIn } from './asked.ts'
 import { readBody } from './body.ts'
 import type { Cors } from './cors.ts'
@@ -75,10 +76,12 @@ export function httpHandler(parts: Parts) {
     }
     if (asked === undefined) {
       toll.takeForReading(place, parameters?.['query'])
+      requireAcceptable(request, undefined)
       return generally({ ...door.context(admitted, operation), operation })
     }
     operation.begin(asked, admitted, request.headers['traceparent'])
     const cost = toll.take(place, asked.cost)
+    requireAcceptable(request, asked.operation.operation)
     const mediaType = directly(request, asked)
     if (mediaType !== undefined) {
       const context = door.context(admitted, operation)

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { startServer } from '../../src/server/server.ts'
 import { answerOf, create, field, useService } from './service.ts'
 
@@ -49,6 +49,55 @@ test('who is not known, may not see the project, or names none, is told so by co
     expect(answer.body.errors).toMatchObject([{ extensions: { code } }])
     expect(answer.body).not.toHaveProperty('data')
   }
+})
+
+describe('an answer in a form that there is not', () => {
+  const asking = (accept: string, query: string, init: RequestInit = {}) =>
+    post({ headers: { ...alice, accept }, body: JSON.stringify({ query }), ...init })
+
+  test.each([
+    'application/json',
+    'application/graphql-response+json',
+    'multipart/mixed, application/json',
+    'image/png',
+  ])('is said to be none of a subscription: %s', async (accept) => {
+    const query = 'subscription { loadBalancers { type } }'
+    const url = `${service.url()}?${new URLSearchParams({ query })}`
+    const answers = [
+      await asking(accept, query),
+      await answerOf(await fetch(url, { headers: { ...alice, accept } })),
+    ]
+    for (const { status, body } of answers) {
+      expect(status).toBe(406)
+      expect(body.errors).toEqual([
+        {
+          message: expect.stringMatching(/text\/event-stream.*websocket/),
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ])
+    }
+  })
+
+  test('is refused before anything is changed', async () => {
+    const made = await create(service, 'acceptable')
+    const remove = `mutation { deleteLoadBalancer(input: { id: "${made.id}" }) { __typename } }`
+    for (const accept of ['image/png', 'text/html, application/xml']) {
+      for (const query of [CALLER, remove, '{ nonsense }']) {
+        const { status, body } = await asking(accept, query)
+        expect([accept, query, status]).toEqual([accept, query, 406])
+        expect(body.errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }])
+      }
+    }
+    const { body } = await service.query(`{ loadBalancer(id: "${made.id}") { name } }`)
+    expect(field(body)).toEqual({ name: 'acceptable' })
+  })
+
+  test.each(['*/*', 'application/*', 'text/html, */*;q=0.1', ''])(
+    'is not asked for by %j',
+    async (accept) => {
+      expect((await asking(accept, CALLER)).status).toBe(200)
+    },
+  )
 })
 
 test('who may read but not change is refused the change, with what is missing', async () => {

@@ -1,4 +1,5 @@
 import type { Protocol } from '../rules/wanted.ts'
+import { hostHeaderMeant, isHostHeader } from './hostHeader.ts'
 import type { InvalidValue, ValidationIssue } from './input.ts'
 import type { HealthCheckInput, HealthProbeInput } from './loadBalancers/inputs.ts'
 import type { HealthCheckSettings, HttpProbe, TcpProbe } from './records.ts'
@@ -116,11 +117,12 @@ function httpIssues(
       probe.path.startsWith('/') ? null : `/${probe.path}`,
     )
   }
-  if (probe.host !== null && !/^[A-Za-z0-9.:[\]-]{1,253}$/.test(probe.host)) {
+  if (probe.host !== null && !isHostHeader(probe.host)) {
     report(
       'INVALID_HOST',
-      'A host is a name or an address of at most 253 characters.',
+      'A host is a name of at most 253 characters or an address, in brackets one of IPv6, and after a colon perhaps a port.',
       'probe.http.host',
+      hostHeaderMeant(probe.host),
     )
   }
   if (probe.expectedStatuses.length === 0 || probe.expectedStatuses.length > 20) {

@@ -178,6 +178,22 @@ describe.each([
   })
 })
 
+test('a host of a health check that would be refused now keeps nothing else from being changed', async () => {
+  const id = await create()
+  await installation.store.pool.query(
+    `UPDATE load_balancer SET health_check = jsonb_set(health_check, '{probe,host}', '"[::1"')`,
+  )
+  await accepted(installation.api, UPDATE, { id, displayName: 'Shop' })
+  expect(await show(id)).toMatchObject({
+    displayName: 'Shop',
+    healthCheck: { probe: { host: '[::1' } },
+  })
+  const told = await installation.api.get<{ __typename: string }>(UPDATE, {
+    input: { id, healthCheck: { rise: 3 } },
+  })
+  expect(told.__typename).toBe('ValidationFailed')
+})
+
 describe('a client that sends back what it read', () => {
   test('changes nothing: no field, no backend, no generation, no event', async () => {
     const id = await create()

@@ -62,11 +62,14 @@ const FIELD_OF = {
 
 function issuesOf(current: StoredLoadBalancer, input: UpdateLoadBalancerInput): ValidationIssue[] {
   const after = merged(fieldsOf(current), input)
+  // What was taken before a rule got stricter, and stays as it is, keeps nothing else from being changed.
+  const stays =
+    after.protocol === current.protocol && isDeepStrictEqual(after.healthCheck, current.healthCheck)
   return [
     ...invalidValues(input),
     ...textIssues(input),
     ...setAndReset(input, FIELD_OF),
-    ...healthCheckIssues(after.healthCheck, after.protocol),
+    ...(stays ? [] : healthCheckIssues(after.healthCheck, after.protocol)),
   ]
 }
 

@@ -132,25 +132,34 @@ test('a follower passes by what it is not told of, and knows how far', async () 
   expect(await told(await again.next())).toEqual([objectId])
 })
 
-test('a follower that is ended while the store is away ends at once', async () => {
+/** The store goes away: reads of the log begin, and fail once they are let. */
+async function goneAway() {
   const { log, ended, queries } = open()
   const head = await log.head()
   const ask = store.pool.query.bind(store.pool)
-  const failed = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  const failing = Promise.withResolvers<void>()
   queries.mockRestore()
   const away = vi.spyOn(store.pool, 'query').mockImplementation((query: unknown) => {
     if (Object(query).name !== 'read-log') return Reflect.apply(ask, store.pool, [query])
-    failed.resolve()
-    return Promise.reject(new Error('the store is away'))
+    begun.resolve()
+    return failing.promise.then(() => Promise.reject(new Error('the store is away')))
   })
   onTestFinished(() => away.mockRestore())
   // Before it tries again, time would have to pass.
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const next = log.follow(head, ended.signal).next()
-  await failed.promise
+  const follower = log.follow(head, ended.signal)
+  const next = follower.next()
+  await begun.promise
+  return { head, follower, next, end: () => ended.abort(), fail: () => failing.resolve() }
+}
+
+test('a follower that is ended while the store is away ends at once', async () => {
+  const { next, end, fail } = await goneAway()
+  fail()
   await turn()
-  ended.abort()
+  end()
   expect((await next).done).toBe(true)
 })
 
@@ -167,4 +176,18 @@ test('a follower that begins while the store is away has begun when it is back',
   await failed.promise
   queries.mockRestore()
   expect((await next).value?.events).toHaveLength(1)
+})
+
+test('a follower that is ended while it reads from a store that goes away ends at once', async () => {
+  const { next, end, fail } = await goneAway()
+  end()
+  fail()
+  expect((await next).done).toBe(true)
+})
+
+test('a follower that is nudged while it reads from a store that goes away answers at once', async () => {
+  const { head, follower, next, fail } = await goneAway()
+  follower.nudge()
+  fail()
+  expect((await next).value).toEqual({ events: [], cursor: head })
 })

@@ -128,6 +128,9 @@ export class Follower implements Following, Waiting {
   }
 
   async #pause(ms: number): Promise<LogBatch | undefined> {
+    // It may have been ended, or nudged, while it read.
+    if (this.#over) return undefined
+    if (this.#nudged) return this.#nothing()
     return new Promise((resolve) => {
       const timer = setTimeout(() => this.#answer(), ms)
       timer.unref()

@@ -41,13 +41,15 @@ export function onHint(store: Store, signal: AbortSignal, listener: () => void):
 async function listen(store: Store, signal: AbortSignal, listener: () => void): Promise<void> {
   for (let attempt = 0; !signal.aborted; attempt += 1) {
     let client: PoolClient | undefined
+    let stop: () => void = () => undefined
     try {
       client = await store.pool.connect()
       const connection = client
       const ended = new Promise<Error | undefined>((resolve) => {
         connection.on('error', resolve)
         connection.on('end', () => resolve(undefined))
-        signal.addEventListener('abort', () => resolve(undefined), { once: true })
+        stop = () => resolve(undefined)
+        signal.addEventListener('abort', stop)
         // It may have come while the connection was waited for.
         if (signal.aborted) resolve(undefined)
       })
@@ -60,6 +62,8 @@ async function listen(store: Store, signal: AbortSignal, listener: () => void): 
       connection.release(true)
     } catch (error) {
       client?.release(error instanceof Error ? error : true)
+    } finally {
+      signal.removeEventListener('abort', stop)
     }
     if (signal.aborted) return
     await delay(Math.random() * Math.min(100 * 2 ** attempt, 5_000), undefined, { ref: false })

@@ -311,6 +311,7 @@ export class Inventory {
       const uids = [...attachments.keys()]
       const left = this.#underived
       await recordEndpoints(this.#store, this.#owner, uids, endpoints, left)
+      this.#pacing.takenIn(uids)
       return false
     } catch (error) {
       if (error instanceof LeaseLost) this.#leaseLost()

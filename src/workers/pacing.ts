@@ -19,7 +19,7 @@ export class Pacing {
   readonly #release: (kept: Attachments) => void
   /** By uid, each until an instant of `performance.now`. */
   readonly #kept = new Map<string, { attachment: VpcAttachment | undefined; until: number }>()
-  /** These were kept back once: whatever changes the load balancer meanwhile, they go now. */
+  /** These were kept back once: whatever changes the load balancer meanwhile, they go now, until they are taken in. */
   readonly #waited = new Set<string>()
   #timer: NodeJS.Timeout | undefined
 
@@ -37,7 +37,7 @@ export class Pacing {
   async keepBack(attachments: Attachments): Promise<void> {
     // What comes now is newer.
     for (const uid of attachments.keys()) this.#kept.delete(uid)
-    const fresh = [...attachments.keys()].filter((uid) => !this.#waited.delete(uid))
+    const fresh = [...attachments.keys()].filter((uid) => !this.#waited.has(uid))
     if (fresh.length === 0) return
     const seen = fresh.flatMap((uid) => endpointsOf(attachments.get(uid)))
     const resting = await readResting(this.#store, this.#cluster, fresh, seen)
@@ -47,6 +47,11 @@ export class Pacing {
       attachments.delete(uid)
     }
     this.#arm()
+  }
+
+  /** What wasn't kept back has been taken in: what comes of it from now on is a change of its own. */
+  takenIn(uids: Iterable<string>): void {
+    for (const uid of uids) this.#waited.delete(uid)
   }
 
   close(): void {

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { readProbed } from '../../src/domain/health/probed.ts'
 import { recordHealth } from '../../src/domain/health/record.ts'
 import { rederive } from '../../src/domain/placements/derive.ts'
@@ -42,7 +42,7 @@ function paced() {
     await pacing.keepBack(given)
     return [...given.keys()]
   }
-  return { released, some: promise, left }
+  return { pacing, released, some: promise, left }
 }
 
 test('a first change goes at once, further ones of the same load balancer follow together', async () => {
@@ -99,6 +99,23 @@ test('a load balancer waits for its own rest only', async () => {
   expect(await left(both)).toEqual([])
   await some
   expect(released.map((kept) => [...kept.keys()])).toEqual([['two']])
+})
+
+test('what has waited goes at the next try, too, where it could not be taken in', async () => {
+  const web = await scene.create('web', [A, B, C])
+  const { pacing, released, some, left } = paced()
+  await rest(web)
+  expect(await left(new Map([['one', attachment('one', A)]]))).toEqual([])
+  await some
+  await rest(web, 60_000)
+  const away = vi.spyOn(scene.store.pool, 'query').mockRejectedValueOnce(new Error('away'))
+  const both = new Map([...(released[0] ?? []), ['two', attachment('two', B)] as const])
+  await expect(left(new Map(both))).rejects.toThrow('away')
+  away.mockRestore()
+  expect(await left(new Map(both))).toEqual(['one'])
+  expect(await left(new Map(released[0]))).toEqual(['one'])
+  pacing.takenIn(['one'])
+  expect(await left(new Map(released[0]))).toEqual([])
 })
 
 test('what is kept back is forgotten for what is newer', async () => {

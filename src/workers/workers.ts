@@ -100,11 +100,11 @@ export function startWorkers(options: {
   const closing = new AbortController()
   const due = new Due({ store, log, serving: () => leases.serving() })
   const heal = chore(log, 'placements could not be compared', async () => {
-    const healed = await healPlacements(store)
+    const healed = await healPlacements(store, { signal: closing.signal })
     if (healed > 0) log.warn({ healed }, 'placements were not what they should be')
   })
   const drain = chore(log, 'what may leave drained clusters could not be read', async () => {
-    const left = await advanceDraining(store)
+    const left = await advanceDraining(store, closing.signal)
     if (left > 0) log.info({ left }, 'load balancers leave clusters that are drained')
   })
   const remove = chore(log, 'old rows could not be removed', async () => {
@@ -113,8 +113,10 @@ export function startWorkers(options: {
     if (removed > 0) log.info({ removed }, 'what was kept long enough was removed')
   })
   const forget = chore(log, 'what vantage points found long ago could not be forgotten', () =>
-    forgetReachability(store),
+    forgetReachability(store, closing.signal),
   )
+
+  const chores = [heal, drain, remove, forget]
 
   onHint(store, closing.signal, () => due.look())
   const timers = [
@@ -132,7 +134,7 @@ export function startWorkers(options: {
     async close() {
       closing.abort()
       for (const timer of timers) clearInterval(timer)
-      await Promise.all([drain.ended(), remove.ended(), due.close()])
+      await Promise.all([...chores.map(({ ended }) => ended()), due.close()])
       await leases.close()
     },
   }

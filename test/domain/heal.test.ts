@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openStore, type Store } from '../../src/db/client.ts'
 import { SYSTEM } from '../../src/domain/events/append.ts'
+import { onHint } from '../../src/domain/hints.ts'
 import { createLoadBalancer } from '../../src/domain/loadBalancers/create.ts'
 import { healPlacements } from '../../src/domain/placements/derive.ts'
 import { fill } from '../server/service.ts'
@@ -37,7 +38,7 @@ test('placements that are not what follows from backends and inventory are deriv
   }
   const right = await placements()
   expect(right).toHaveLength(5)
-  expect(await healPlacements(store, 2)).toBe(0)
+  expect(await healPlacements(store, { atOnce: 2 })).toBe(0)
 
   const { id: cluster } = await store.prisma.cluster.findFirstOrThrow()
   const lost = [ids[0], ids[4]]
@@ -46,8 +47,19 @@ test('placements that are not what follows from backends and inventory are deriv
     'INSERT INTO placement (load_balancer_id, cluster_id, placed) VALUES ($1, $2, true)',
     [ids[6], cluster],
   )
-  expect(await healPlacements(store, 2)).toBe(3)
+  // A process that ends leaves the rest to others.
+  const ending = new AbortController()
+  const listening = new AbortController()
+  const first = Promise.withResolvers<void>()
+  let heard: () => void = first.resolve
+  onHint(store, listening.signal, () => heard())
+  await first.promise
+  heard = () => ending.abort()
+  expect(await healPlacements(store, { atOnce: 7, signal: ending.signal })).toBe(1)
+  listening.abort()
+  expect(await healPlacements(store, { atOnce: 2, signal: ending.signal })).toBe(0)
+  expect(await healPlacements(store, { atOnce: 2 })).toBe(2)
   // What should not be there is asked to leave.
   expect(await placements()).toEqual([...right, `${ids[6]} false`])
-  expect(await healPlacements(store, 2)).toBe(0)
+  expect(await healPlacements(store, { atOnce: 2 })).toBe(0)
 })

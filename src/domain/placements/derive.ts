@@ -59,22 +59,26 @@ const AT_ONCE = 5_000
  * Finds load balancers whose placements aren't those that follow from backends and inventory (a
  * create that raced an inventory change), and derives them anew. Answers how many there were.
  */
-export async function healPlacements(store: Store, atOnce = AT_ONCE): Promise<number> {
+export async function healPlacements(
+  store: Store,
+  { atOnce = AT_ONCE, signal }: { atOnce?: number; signal?: AbortSignal } = {},
+): Promise<number> {
   let healed = 0
   let last = '00000000-0000-0000-0000-000000000000'
-  for (;;) {
+  while (!signal?.aborted) {
     const { rows: some } = await store.pool.query<{ id: string }>(
       'SELECT id FROM load_balancer WHERE id > $1 ORDER BY id LIMIT $2',
       [last, atOnce],
     )
     const ids = some.map(({ id }) => id)
-    healed += await healSome(store, ids)
-    if (ids.length < atOnce) return healed
+    healed += await healSome(store, ids, signal)
+    if (ids.length < atOnce) break
     last = ids.at(-1) ?? last
   }
+  return healed
 }
 
-async function healSome(store: Store, ids: string[]): Promise<number> {
+async function healSome(store: Store, ids: string[], signal?: AbortSignal): Promise<number> {
   const { rows } = await store.pool.query<{ id: string }>(
     `
 SELECT derived.load_balancer_id AS id FROM (
@@ -100,15 +104,29 @@ WHERE lb.id = ANY ($1::uuid[]) AND stored.placed AND (
   OR (cluster.mode = 'DRAINED' AND NOT stored.cluster_id IN (SELECT clusters_of(lb.id))))`,
     [ids],
   )
-  for (const { id } of rows) await rederive(store, id)
-  return rows.length
+  return rederiveAll(store, rows, signal)
+}
+
+/** Until it is called off: what is left is found by the next who looks. Answers how many there were. */
+async function rederiveAll(
+  store: Store,
+  found: { id: string }[],
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let derived = 0
+  for (const { id } of found) {
+    if (signal?.aborted) break
+    await rederive(store, id)
+    derived += 1
+  }
+  return derived
 }
 
 /**
  * Derives anew those load balancers of drained clusters that another cluster serves by now, so that
  * their rules leave. Answers how many there were.
  */
-export async function advanceDraining(store: Store): Promise<number> {
+export async function advanceDraining(store: Store, signal?: AbortSignal): Promise<number> {
   const { rows } = await store.pool.query<{ id: string }>({
     name: 'read-leaving',
     // What is in effect nowhere else can't leave. Found out first: clusters_of takes long for a hundred thousand.
@@ -123,6 +141,5 @@ WITH leaving AS MATERIALIZED (
         AND (other.report ->> 'inEffect')::boolean))
 SELECT id FROM leaving WHERE NOT cluster IN (SELECT clusters_of(id)) LIMIT 500`,
   })
-  for (const { id } of rows) await rederive(store, id)
-  return rows.length
+  return rederiveAll(store, rows, signal)
 }

@@ -39,7 +39,7 @@ WHERE NOT coalesce(CASE WHEN seen.reachable THEN said ->> 'reason' = 'Probed'
  * Forgets what vantage points found so long ago that it counts no more, once the status of the load
  * balancers that it was about is folded without it. Answers how many results were forgotten.
  */
-export async function forgetReachability(store: Store): Promise<number> {
+export async function forgetReachability(store: Store, signal?: AbortSignal): Promise<number> {
   const { rows: old } = await store.pool.query<{ vantage: string; address: string; port: number }>(
     `SELECT vantage, host(address) AS address, port FROM reachability
      WHERE at <= clock_timestamp() - make_interval(secs => $1) ORDER BY at LIMIT $2`,
@@ -50,7 +50,10 @@ export async function forgetReachability(store: Store): Promise<number> {
     `SELECT DISTINCT lb.id FROM jsonb_to_recordset($1) AS seen (address inet, port integer) ${OF_RESULTS}`,
     [JSON.stringify(old)],
   )
-  for (const { id } of rows) await refoldAlone(store, id)
+  for (const { id } of rows) {
+    if (signal?.aborted) return 0
+    await refoldAlone(store, id)
+  }
   const { rowCount } = await store.pool.query(
     `DELETE FROM reachability USING jsonb_to_recordset($1) AS old (vantage text, address inet, port integer)
      WHERE reachability.vantage = old.vantage AND reachability.address = old.address AND reachability.port = old.port

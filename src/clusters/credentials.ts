@@ -19,8 +19,8 @@ export type Access = {
 
 /** Certificates, keys and tokens on disk rotate; this often they are read again. */
 const FRESH_MS = 10_000
-/** `exec` runs a program, which may wait for somebody to type. */
-const READ_DEADLINE_MS = 8_000
+/** A file may be on a disk that hangs. Longer than a program may take, which says so itself. */
+const READ_DEADLINE_MS = 9_000
 
 /** The credentials of one context, read by client-node and remembered for a few seconds. */
 export class Credentials {
@@ -39,8 +39,8 @@ export class Credentials {
     this.#context = context
     this.#clock = clock
     this.#config = context.open()
-    // client-node remembers what a program said for as long as that is good, which only it knows.
-    this.#freshMs = this.#config.getCurrentUser()?.exec === undefined ? FRESH_MS : 0
+    // What a program said is remembered for as long as that is good, which is known there.
+    this.#freshMs = context.hasProgram ? 0 : FRESH_MS
   }
 
   /** How often they were renewed. */

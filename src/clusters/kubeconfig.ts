@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { delimiter, dirname, resolve } from 'node:path'
 import { KubeConfig, loadYaml, type User } from '@kubernetes/client-node'
 import { isRecord } from './failure.ts'
+import { commandIn, Program } from './program.ts'
 
 /** One context of a kubeconfig: which server, and as whom. */
 export type ClusterContext = {
@@ -15,6 +16,8 @@ export type ClusterContext = {
   fingerprint: string
   /** Holds the user's bearer token, whatever other token the file has. */
   tokenFile: string | undefined
+  /** The user's credentials are handed out by a program, which knows how long they are good. */
+  hasProgram: boolean
   /**
    * A KubeConfig that holds this context only. client-node keeps tokens by user name, or one for
    * all users, per KubeConfig: a copy each, and credentials can't end up at another cluster.
@@ -189,21 +192,25 @@ function contextIn(
     ? userIn(places, context.user)
     : { user: { name: 'anonymous' } }
   if (user === undefined) return undefined
+  const { exec, ...plain } = user
+  const command = commandIn(exec)
   const content = JSON.stringify({ cluster, user, tokenFile })
   return {
     name,
     server: cluster.server,
     proxyUrl: cluster.proxyUrl,
     tokenFile,
+    hasProgram: command !== undefined,
     fingerprint: createHash('sha256').update(content).digest('base64url'),
     open: () => {
       const config = new KubeConfig()
       config.loadFromOptions({
         clusters: [cluster],
-        users: [user],
+        users: [command === undefined ? user : plain],
         contexts: [{ name, cluster: cluster.name, user: user.name }],
         currentContext: name,
       })
+      if (command !== undefined) config.addAuthenticator(new Program(command))
       return config
     },
   }

@@ -12,6 +12,7 @@ import { EDITOR, permissionIds } from '../../../src/server/caller.ts'
 import { startIssuer } from '../identity/issuer.ts'
 import { answerOf, field, fill } from '../service.ts'
 import { TRANSPORTS } from '../streams.ts'
+import { Chance, seedOf } from './chance.ts'
 import { type Ask, Mutations } from './mutations.ts'
 import { ApiProcess, balance } from './processes.ts'
 import {
@@ -115,6 +116,10 @@ async function truths(ask: Ask, id: string, events: string[]) {
 }
 
 test('whatever is written, restarted and cut off, every reader ends with exactly what the queries give', async () => {
+  const seed = seedOf(process.env['SEED'])
+  // At once: a run that hangs tells it, too.
+  console.log(`SEED=${seed}`)
+  const chance = new Chance(seed)
   const { store, service, processes, restartPostgres } = await installation()
   const ask = asking(service)
   const { id: vpc } = await store.prisma.vpc.findFirstOrThrow({ where: { project: 'alpha' } })
@@ -131,11 +136,11 @@ test('whatever is written, restarted and cut off, every reader ends with exactly
     // Several of the one load balancer, who are told together while they know the same.
     [...WATCHING, 'one' as const, 'one' as const].map((watching) => {
       const from = watching === 'log' ? { cursor } : { id }
-      return new Reader(service, watching, transport, from)
+      return new Reader(service, watching, transport, chance, from)
     }),
   )
   const reading = readers.map((reader) => reader.run())
-  const writing = writers.run(WRITERS)
+  const writing = writers.run(WRITERS, chance)
   await writers.written(COMMITS)
   // The other one goes on meanwhile.
   const [restarted] = processes

@@ -1,11 +1,10 @@
+import type { Chance } from './chance.ts'
+
 /** Half of them are blue at first; each may become what the other half is. */
 export const COLOURS = ['blue', 'green']
 /** Not more live at a time than the project's quota lets. */
 const MOST = 40
 const FEWEST = 15
-
-export const below = (bound: number) => Math.floor(Math.random() * bound)
-export const pick = <T>(list: readonly T[]): T | undefined => list[below(list.length)]
 
 /** Asks the API; answers the one root field. */
 export type Ask = <T>(query: string, variables?: Record<string, unknown>) => Promise<T>
@@ -41,33 +40,34 @@ export class Mutations {
   }
 
   /** One of them, by its name; what is refused was none, and another one is tried. */
-  async one(): Promise<string> {
+  async one(chance: Chance): Promise<string> {
     for (;;) {
-      const made = await this.#try()
+      const made = await this.#try(chance)
       if (made !== undefined) return made
     }
   }
 
-  async #try(): Promise<string | undefined> {
-    const dice = below(20)
+  async #try(chance: Chance): Promise<string | undefined> {
+    const dice = chance.below(20)
     if (dice === 0) return this.live.length < MOST ? this.#create() : undefined
-    if (dice === 1) return this.live.length > FEWEST ? this.#delete() : undefined
-    if (dice === 2) return this.#reservations.length < 8 ? this.#reserve() : this.#release()
-    const [id, reservation] = [pick(this.live), pick(this.#reservations)]
+    if (dice === 1) return this.live.length > FEWEST ? this.#delete(chance) : undefined
+    if (dice === 2) return this.#reservations.length < 8 ? this.#reserve() : this.#release(chance)
+    const [id, reservation] = [chance.pick(this.live), chance.pick(this.#reservations)]
     const holder = this.#holders.get(reservation) ?? id
     if (dice < 6) {
-      const name = `${pick(COLOURS)}-${below(this.#made)}`
+      const name = `${chance.pick(COLOURS)}-${chance.below(this.#made)}`
       return this.#change('updateLoadBalancer', { id, name })
     }
-    if (dice < 8) return this.#change('updateLoadBalancer', { id, displayName: `${below(1e9)}` })
+    if (dice < 8)
+      return this.#change('updateLoadBalancer', { id, displayName: `${chance.below(1e9)}` })
     if (dice < 9) {
       return this.#change('updateIPv4Reservation', {
         id: reservation,
-        displayName: `${below(1e9)}`,
+        displayName: `${chance.below(1e9)}`,
       })
     }
     if (dice < 16) {
-      const [mutation, input] = pick([
+      const [mutation, input] = chance.pick([
         ['bindIPv4Reservation', { reservation, loadBalancer: id }],
         ['unbindIPv4Reservation', { reservation, loadBalancer: holder }],
         ['moveIPv4Reservation', { reservation, from: holder, to: id }],
@@ -76,19 +76,19 @@ export class Mutations {
       if (done !== undefined) this.#holders.set(reservation, id)
       return done
     }
-    return this.#backends(dice % 2 === 0 ? this.first : (id ?? ''))
+    return this.#backends(chance, dice % 2 === 0 ? this.first : (id ?? ''))
   }
 
-  #backends(loadBalancer: string): Promise<string | undefined> {
+  #backends(chance: Chance, loadBalancer: string): Promise<string | undefined> {
     const among =
       loadBalancer === this.first ? this.endpoints : [1, 2, 3, 4].map((host) => `fd00:9::${host}`)
-    const addresses = among.filter(() => below(2) === 0)
+    const addresses = among.filter(() => chance.below(2) === 0)
     const backends = addresses.map((address) => ({ address }))
-    const dice = below(4)
+    const dice = chance.below(4)
     if (dice === 0) return this.#change('setBackends', { loadBalancer, backends })
     if (dice === 1) return this.#change('addBackends', { loadBalancer, backends })
     if (dice === 2) return this.#change('removeBackends', { loadBalancer, addresses })
-    const adminState = pick(['ENABLED', 'STANDBY', 'DISABLED'])
+    const adminState = chance.pick(['ENABLED', 'STANDBY', 'DISABLED'])
     const changed = backends.map((backend) => ({ ...backend, adminState }))
     return this.#change('updateBackends', { loadBalancer, backends: changed })
   }
@@ -104,8 +104,8 @@ export class Mutations {
     return 'createLoadBalancer'
   }
 
-  async #delete(): Promise<string | undefined> {
-    const [id] = this.live.splice(1 + below(this.live.length - 1), 1)
+  async #delete(chance: Chance): Promise<string | undefined> {
+    const [id] = this.live.splice(1 + chance.below(this.live.length - 1), 1)
     return this.#change('deleteLoadBalancer', { id })
   }
 
@@ -118,8 +118,8 @@ export class Mutations {
     return 'createIPv4Reservation'
   }
 
-  async #release(): Promise<string | undefined> {
-    const place = below(this.#reservations.length)
+  async #release(chance: Chance): Promise<string | undefined> {
+    const place = chance.below(this.#reservations.length)
     const done = await this.#change('deleteIPv4Reservation', { id: this.#reservations[place] })
     if (done !== undefined) this.#reservations.splice(place, 1)
     return done

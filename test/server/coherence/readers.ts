@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { subscribe, type Transport } from '../streams.ts'
+import type { Chance } from './chance.ts'
 
 type Event = {
   type?: string
@@ -67,6 +68,7 @@ export class Reader {
   connections = 0
   received = 0
   readonly #service: Service
+  readonly #chance: Chance
   readonly #variables: Record<string, unknown>
   #cursors: string[]
   /** Of this connection: how each object came last, and every event of the log. */
@@ -80,11 +82,13 @@ export class Reader {
     service: Service,
     watching: Watching,
     transport: Transport,
+    chance: Chance,
     { cursor, ...variables }: { cursor?: string; id?: string } = {},
   ) {
     this.#service = service
     this.watching = watching
     this.transport = transport
+    this.#chance = chance.of(`reader of ${watching} over ${transport}`)
     this.#variables = variables
     this.#cursors = cursor === undefined ? [] : [cursor]
   }
@@ -99,7 +103,7 @@ export class Reader {
     while (!done) {
       await this.#connect().catch(() => undefined)
       // It was cut off, or left: like every client it comes back after a while.
-      await delay(Math.random() * 100)
+      await delay(this.#chance.below(100))
     }
     await settled
   }
@@ -117,8 +121,8 @@ export class Reader {
   async #connect(): Promise<void> {
     const { url, token } = this.#service
     // Mostly one of the last, sometimes any.
-    const among = this.#cursors.slice(Math.random() < 0.2 ? 0 : -10)
-    const after = among[Math.floor(Math.random() * among.length)] ?? null
+    const among = this.#cursors.slice(this.#chance.next() < 0.2 ? 0 : -10)
+    const after = this.#chance.pick(among) ?? null
     this.#here = new Map()
     this.#resuming = after !== null
     if (after === null) this.known.clear()
@@ -127,7 +131,7 @@ export class Reader {
     const variables = { ...this.#variables, after }
     const stream = subscribe<Event>({ url }, transport, DOCUMENTS[watching], variables, token)
     this.#stream = stream
-    const leaves = 1 + Math.floor(Math.random() * (BUSY.includes(watching) ? 60 : 6))
+    const leaves = 1 + this.#chance.below(BUSY.includes(watching) ? 60 : 6)
     try {
       for (let taken = 0; taken < leaves || this.#truth !== undefined; taken += 1) {
         const event = await stream.next()

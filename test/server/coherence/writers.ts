@@ -5,7 +5,8 @@ import { appendEvent, SYSTEM } from '../../../src/domain/events/append.ts'
 import { hint } from '../../../src/domain/hints.ts'
 import type { Ownership } from '../../../src/domain/placements/ownership.ts'
 import { probed, uuidOf } from '../reporting.ts'
-import { below, type Mutations, pick } from './mutations.ts'
+import type { Chance } from './chance.ts'
+import type { Mutations } from './mutations.ts'
 
 /**
  * Changes load balancers and reservations of one project, `writers` at a time: by the API's mutations, by
@@ -28,8 +29,10 @@ export class Writers {
   }
 
   /** Goes on until `end`; what fails meanwhile because somebody is away is tried no more. */
-  async run(writers: number): Promise<void> {
-    await Promise.all(Array.from({ length: writers }, () => this.#write()))
+  async run(writers: number, chance: Chance): Promise<void> {
+    await Promise.all(
+      Array.from({ length: writers }, (_, number) => this.#write(chance.of(`writer ${number}`))),
+    )
   }
 
   end(): void {
@@ -42,15 +45,15 @@ export class Writers {
     return new Promise((resolve) => this.#awaited.add({ goal, reached: resolve }))
   }
 
-  async #write(): Promise<void> {
+  async #write(chance: Chance): Promise<void> {
     while (!this.#ended) {
       try {
-        this.#commit(await this.#one())
+        this.#commit(await this.#one(chance))
       } catch {
         // The database or the API is away: whether it was committed is known by who reads.
         await delay(20)
       }
-      await delay(below(80))
+      await delay(chance.below(80))
     }
   }
 
@@ -64,32 +67,34 @@ export class Writers {
     }
   }
 
-  async #one(): Promise<string> {
-    const dice = below(10)
-    if (dice < 5) return this.#mutations.one()
+  async #one(chance: Chance): Promise<string> {
+    const dice = chance.below(10)
+    if (dice < 5) return this.#mutations.one(chance)
     if (dice < 6) {
-      const address = pick(this.#mutations.endpoints) ?? ''
-      const state = pick(['HEALTHY', 'UNHEALTHY'] as const) ?? 'HEALTHY'
+      const address = chance.pick(this.#mutations.endpoints) ?? ''
+      const state = chance.pick(['HEALTHY', 'UNHEALTHY'] as const) ?? 'HEALTHY'
       const id = uuidOf(this.#mutations.first)
       await probed(this.#store, this.#prober, id, { address, state })
       return 'probe'
     }
-    await this.#transaction()
+    await this.#transaction(chance)
     hint(this.#store)
     return 'transaction'
   }
 
-  async #transaction(): Promise<void> {
+  async #transaction(chance: Chance): Promise<void> {
     // In one order, so that they wait for each other and not in a circle.
-    const ids = Array.from({ length: 1 + below(5) }, () => uuidOf(pick(this.#mutations.live) ?? ''))
+    const ids = Array.from({ length: 1 + chance.below(5) }, () =>
+      uuidOf(chance.pick(this.#mutations.live) ?? ''),
+    )
     await transaction(this.#store, async (client) => {
       for (const id of ids.toSorted()) {
         const { rows } = await client.query<{ version: number; generation: number }>(
           `UPDATE load_balancer SET version = version + 1, generation = generation + 1,
-             name = CASE WHEN random() > 0.3 THEN name WHEN name LIKE 'blue-%' THEN 'green-' || substr(name, 6)
+             name = CASE WHEN $2 THEN name WHEN name LIKE 'blue-%' THEN 'green-' || substr(name, 6)
                ELSE 'blue-' || substr(name, 7) END
            WHERE id = $1 AND deleting_since IS NULL RETURNING version, generation`,
-          [id],
+          [id, chance.next() > 0.3],
         )
         const [changed] = rows
         if (changed === undefined) continue
@@ -97,9 +102,9 @@ export class Writers {
           ...{ project: 'alpha', actor: SYSTEM, objectKind: 'LoadBalancer', objectId: id },
           ...{ ...changed, reason: 'LoadBalancerUpdated', message: 'Changed.' },
         })
-        await delay(below(10))
+        await delay(chance.below(10))
       }
-      return below(10) === 0 ? rollback(undefined) : undefined
+      return chance.below(10) === 0 ? rollback(undefined) : undefined
     })
   }
 }

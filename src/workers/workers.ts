@@ -3,6 +3,7 @@ import type { Cluster } from '../clusters/cluster.ts'
 import type { Store } from '../db/client.ts'
 import { onHint } from '../domain/hints.ts'
 import { advanceDraining, healPlacements } from '../domain/placements/derive.ts'
+import { deriveAsked } from '../domain/placements/later.ts'
 import { type Outcome, reportPlacements, type Told } from '../domain/placements/report.ts'
 import { forgetReachability } from '../domain/reachability/refold.ts'
 import { removeOld } from '../domain/retention.ts'
@@ -107,6 +108,10 @@ export function startWorkers(options: {
     const left = await advanceDraining(store, closing.signal)
     if (left > 0) log.info({ left }, 'load balancers leave clusters that are drained')
   })
+  const derive = chore(log, 'what clusters have become could not be derived', async () => {
+    const derived = await deriveAsked(store, closing.signal)
+    if (derived > 0) log.info({ derived }, 'load balancers were derived anew')
+  })
   const remove = chore(log, 'old rows could not be removed', async () => {
     const eventDays = options.eventDays ?? EVENT_DAYS
     const removed = await removeOld(store, { eventDays, signal: closing.signal })
@@ -116,13 +121,14 @@ export function startWorkers(options: {
     forgetReachability(store, closing.signal),
   )
 
-  const chores = [heal, drain, remove, forget]
+  const chores = [heal, drain, derive, remove, forget]
 
   onHint(store, closing.signal, () => due.look())
   const timers = [
     setInterval(() => void leases.renew(), RENEW),
     setInterval(() => due.look(), POLL),
     setInterval(drain.begin, POLL),
+    setInterval(derive.begin, POLL),
     setInterval(heal.begin, HEAL),
     setInterval(remove.begin, REMOVE),
     setInterval(forget.begin, FORGET),

@@ -312,6 +312,13 @@ CREATE INDEX "event_project_seq_idx" ON "event" ("project", "seq");
 CREATE INDEX "event_object_id_seq_idx" ON "event" ("object_id", "seq");
 CREATE INDEX "event_at_idx" ON "event" ("at");
 
+-- Load balancers that what became of a cluster is about: derived anew a few at a time. asked: how often.
+CREATE TABLE "derivation" (
+  "load_balancer_id" UUID NOT NULL,
+  "asked" INTEGER NOT NULL DEFAULT 1,
+  CONSTRAINT "derivation_pkey" PRIMARY KEY ("load_balancer_id")
+);
+
 CREATE TABLE "tombstone" (
   "load_balancer_id" UUID NOT NULL,
   "rule_names" TEXT[] NOT NULL,

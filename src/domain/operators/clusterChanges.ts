@@ -3,11 +3,11 @@ import type { Store } from '../../db/client.ts'
 import { rollback, transaction } from '../../db/transaction.ts'
 import { hint } from '../hints.ts'
 import { isId } from '../ids.ts'
-import { rederive } from '../placements/derive.ts'
+import { type Asked, askLiving, askThese, deriveAtFirst, livingIn } from '../placements/later.ts'
 import { ClusterInUse, NotFound, Refusal, Refused, ValidationFailed } from '../refusals.ts'
 import { refoldReservations } from '../reservations/refold.ts'
 import type { ClusterMode, ClusterRecord } from './clusterRecord.ts'
-import { contextIssues, livingIn, readClusters } from './clusters.ts'
+import { contextIssues, readClusters } from './clusters.ts'
 
 export type UpdateClusterInput = {
   id: string
@@ -24,14 +24,20 @@ export type UpdateClusterInput = {
 
 type Row = { name: string; mode: ClusterMode; forgotten: boolean; answers: boolean }
 
-/** Changes what is given. Load balancers that a change of mode is about are derived anew before it answers. */
+/**
+ * Changes what is given. Load balancers that a change of mode is about are derived anew: before it answers
+ * where that takes no longer than `patience` (ms), else the rest of them by workers.
+ */
 export async function updateCluster(
   store: Store,
   input: UpdateClusterInput,
+  patience?: number,
 ): Promise<{ cluster: { id: string } } | Refusal> {
   const { id } = input
   const issues = input.context == null ? [] : contextIssues(input.context)
-  const answer = await transaction<Refusal | { moved: boolean }>(store, async (client) => {
+  const answer = await transaction<Refusal | { moved: Asked[] }>(store, async (client) => {
+    // Before the cluster's row is locked, which its worker has to write every three seconds.
+    const asked = (await wouldMove(client, input)) ? await askLiving(client, id) : undefined
     const cluster = await lockCluster(client, id)
     if (cluster instanceof Refusal) return rollback(cluster)
     if (issues.length > 0) return rollback(new ValidationFailed(issues))
@@ -57,21 +63,25 @@ export async function updateCluster(
         input.acceptInventory ?? false,
       ],
     )
-    return { moved: mode !== cluster.mode }
+    return { moved: mode === cluster.mode ? [] : (asked ?? (await askLiving(client, id))) }
   })
   if (answer instanceof Refusal) return answer
-  if (answer.moved) for (const one of await livingIn(store, id)) await rederive(store, one)
+  await deriveAtFirst(store, answer.moved, patience)
   hint(store)
   return { cluster: { id } }
 }
 
-/** Takes a cluster out for good, once nothing of ours can be left there. Answers it as it was last. */
+/**
+ * Takes a cluster out for good, once nothing of ours can be left there. Answers it as it was last; load
+ * balancers are derived anew as by `updateCluster`.
+ */
 export async function removeCluster(
   store: Store,
   id: string,
+  patience?: number,
 ): Promise<{ cluster: ClusterRecord } | Refusal> {
-  const affected = isId(id) ? await livingIn(store, id) : []
-  const answer = await transaction<Refusal | { cluster: ClusterRecord }>(store, async (client) => {
+  type Removed = { cluster: ClusterRecord; affected: Asked[] }
+  const answer = await transaction<Refusal | Removed>(store, async (client) => {
     const cluster = await lockCluster(client, id)
     if (cluster instanceof Refusal) return rollback(cluster)
     const last = (await readClusters(store, [id], client)).get(id)
@@ -88,16 +98,17 @@ export async function removeCluster(
         }),
       )
     }
+    const affected = await askLiving(client, id)
     await client.query('DELETE FROM cluster WHERE id = $1', [id])
-    return { cluster: last }
+    return { cluster: last, affected }
   })
   if (answer instanceof Refusal) return answer
-  for (const one of affected) await rederive(store, one)
+  await deriveAtFirst(store, answer.affected, patience)
   hint(store)
-  return answer
+  return { cluster: answer.cluster }
 }
 
-type Forgotten = { leftovers: Leftover[]; holders: string[] }
+type Forgotten = { leftovers: Leftover[]; asked: Asked[] }
 
 /** A rule that a cluster may still carry. */
 export type Leftover = { kind: 'NetworkRule'; name: string; address: string }
@@ -105,11 +116,12 @@ export type Leftover = { kind: 'NetworkRule'; name: string; address: string }
 /**
  * Gives up on a cluster that can't be reached: its placements leave the status of their load balancers.
  * What may be left there stays held until the cluster answers again and was swept, or is told to be
- * `destroyed`. Answers what may be left.
+ * `destroyed`. Answers what may be left; load balancers are derived anew as by `updateCluster`.
  */
 export async function forgetCluster(
   store: Store,
   { id, destroyed }: { id: string; destroyed: boolean },
+  patience?: number,
 ): Promise<{ cluster: { id: string }; leftovers: Leftover[] } | Refusal> {
   const affected = isId(id) ? await livingIn(store, id) : []
   const answer = await transaction<Refusal | Forgotten>(store, async (client) => {
@@ -142,10 +154,10 @@ export async function forgetCluster(
        WHERE cluster_id = $1 AND gone_at IS NULL ORDER BY vip, rule_name`,
       [id],
     )
-    return { leftovers: rows, holders }
+    return { leftovers: rows, asked: await askThese(client, [...affected, ...holders]) }
   })
   if (answer instanceof Refusal) return answer
-  for (const one of new Set([...affected, ...answer.holders])) await rederive(store, one)
+  await deriveAtFirst(store, answer.asked, patience)
   hint(store)
   return { cluster: { id }, leftovers: answer.leftovers }
 }
@@ -168,6 +180,18 @@ async function closeAll(client: PoolClient, cluster: string): Promise<string[]> 
   const reserved = rows.flatMap(({ id, reserved }) => (reserved ? id : []))
   await refoldReservations(client, [...new Set(reserved)])
   return rows.map(({ id }) => id)
+}
+
+async function wouldMove(
+  client: PoolClient,
+  { id, mode }: Pick<UpdateClusterInput, 'id' | 'mode'>,
+): Promise<boolean> {
+  if (mode == null || !isId(id)) return false
+  const { rows } = await client.query('SELECT FROM cluster WHERE id = $1 AND mode <> $2', [
+    id,
+    mode,
+  ])
+  return rows.length > 0
 }
 
 async function lockCluster(client: PoolClient, id: string): Promise<Row | NotFound> {

@@ -4,7 +4,7 @@ import { hint } from '../hints.ts'
 import { newId } from '../ids.ts'
 import { type Checked, invalidValues, isValid, type ValidationIssue } from '../input.ts'
 import { Conditions, countRows, type PageRequest, readPage } from '../paging.ts'
-import { rederive } from '../placements/derive.ts'
+import { askLiving, deriveAtFirst } from '../placements/later.ts'
 import type { Querier } from '../querier.ts'
 import type { Page } from '../records.ts'
 import { NameTaken, type Refusal, ValidationFailed } from '../refusals.ts'
@@ -70,7 +70,7 @@ async function takeUpAgain(
     select: { id: true },
   })
   if (again === undefined) return undefined
-  for (const id of await livingIn(store, again.id)) await rederive(store, id)
+  await deriveAtFirst(store, await askLiving(store.pool, again.id))
   hint(store)
   return again.id
 }
@@ -84,19 +84,6 @@ export function contextIssues(context: string): ValidationIssue[] {
   const message =
     'A context has 1 to 253 printable characters: the name of one in the kubeconfig of the workers.'
   return [{ code: 'INVALID_CONTEXT', message, path: ['context'], suggestion: null }]
-}
-
-/** The load balancers that are placed in a cluster, or have a backend that lives there. */
-export async function livingIn(store: Store, cluster: string): Promise<string[]> {
-  const { rows } = await store.pool.query<{ id: string }>(
-    `SELECT load_balancer_id AS id FROM placement WHERE cluster_id = $1
-     UNION
-     SELECT lb.id FROM endpoint JOIN backend ON backend.address = endpoint.address
-     JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = endpoint.vpc_id
-     WHERE endpoint.cluster_id = $1`,
-    [cluster],
-  )
-  return rows.map(({ id }) => id)
 }
 
 /** Clusters by id. */

@@ -1,3 +1,4 @@
+import { alone } from '../../db/alone.ts'
 import type { Store } from '../../db/client.ts'
 import { refoldAlone } from '../placements/derive.ts'
 import { readPlaced } from '../placements/wanted.ts'
@@ -9,8 +10,6 @@ const UNTENDED_SECONDS = 20
  * and workers renew theirs as soon as they can.
  */
 const LOOKS = 3
-/** Of the processes that look, one tells; with its connection the lock goes, too. */
-const LOCK = "hashtext('untended clusters')"
 
 /** How many looks in a row found that nobody holds a lease, by cluster and the end of its last lease. */
 export type Unheld = ReadonlyMap<string, number>
@@ -53,20 +52,7 @@ FROM cluster WHERE lease_until <= clock_timestamp() AND untended_since IS NULL A
  */
 export async function tellUntended(store: Store, signal: AbortSignal): Promise<number> {
   if ((await readUntold(store)).length === 0) return 0
-  const client = await store.pool.connect()
-  let broken = true
-  try {
-    const { rows } = await client.query<{ mine: boolean }>(
-      `SELECT pg_try_advisory_lock(${LOCK}) AS mine`,
-    )
-    const told = rows[0]?.mine ? await tell(store, signal) : 0
-    if (rows[0]?.mine) await client.query(`SELECT pg_advisory_unlock(${LOCK})`)
-    broken = false
-    return told
-  } finally {
-    // A connection that failed may have the lock still.
-    client.release(broken)
-  }
+  return (await alone(store, 'tell of untended clusters', () => tell(store, signal))) ?? 0
 }
 
 async function tell(store: Store, signal: AbortSignal): Promise<number> {

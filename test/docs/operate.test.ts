@@ -7,6 +7,7 @@ import { type RunningFleet, startFleet } from '../../dev/fleet/fleet.ts'
 import { EDITOR, OPERATOR, permissionIds } from '../../src/server/caller.ts'
 import { AUDIENCE, startIssuer } from '../server/identity/issuer.ts'
 import { useDatabase } from '../support/database.ts'
+import { bareEnvironment } from '../support/environment.ts'
 import { guardFleet } from '../support/gatekeeper.ts'
 import { freePort } from '../telemetry/processes.ts'
 import { document, type Fence, fencesOf } from './markdown.ts'
@@ -39,7 +40,7 @@ beforeAll(async () => {
   tokens.set('operator', await issuer.issue(claims('*', permissionIds(OPERATOR)), hour))
   tokens.set('tenant', await issuer.issue(claims('demo', permissionIds(EDITOR)), hour))
   environment = {
-    PATH: process.env['PATH'] ?? '',
+    ...bareEnvironment(),
     HOME: process.env['HOME'] ?? '',
     DATABASE_URL: database.url,
     KUBECONFIG: guard.kubeconfig,

@@ -6,6 +6,7 @@ import { afterEach, beforeAll, expect, test } from 'vitest'
 import { openStore } from '../../src/db/client.ts'
 import { setProjectRelease } from '../../src/domain/operators/projects.ts'
 import { useDatabase } from '../support/database.ts'
+import { bareEnvironment } from '../support/environment.ts'
 import { AUDIENCE, type Issuer, listen, startIssuer } from './identity/issuer.ts'
 
 const main = new URL('../../src/server/main.ts', import.meta.url).pathname
@@ -31,7 +32,8 @@ afterEach(async () => {
 async function start(environment: Record<string, string>): Promise<string> {
   const child = spawn(process.execPath, [main], {
     env: {
-      ...{ PATH: process.env['PATH'] ?? '', PORT: '0', HOST: '127.0.0.1', METRICS_PORT: '0' },
+      ...bareEnvironment(),
+      ...{ PORT: '0', HOST: '127.0.0.1', METRICS_PORT: '0' },
       ...{ DATABASE_URL: database.url, OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE },
       ...environment,
     },
@@ -100,7 +102,7 @@ test.each([
   ],
 ])('a process that can not start says why in one line: %o', async (environment, line) => {
   const started = promisify(execFile)(process.execPath, [main], {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...bareEnvironment(), ...environment },
   })
   await expect(started).rejects.toMatchObject({ code: 1, stdout: '' })
   await expect(started).rejects.toMatchObject({ stderr: expect.stringMatching(line) })

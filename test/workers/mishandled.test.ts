@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { VPC_ATTACHMENTS } from '../../src/rules/objects.ts'
 import { accepted, REMOVE_BACKENDS } from '../api/operations.ts'
+import { bareEnvironment } from '../support/environment.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesUntil } from '../support/objects.ts'
 import { freePort } from '../telemetry/processes.ts'
@@ -27,7 +28,7 @@ const installation = useInstallation({
       execArgv: [],
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       env: {
-        PATH: process.env['PATH'],
+        ...bareEnvironment(),
         DATABASE_URL: databaseUrl,
         KUBECONFIG: kubeconfig,
         HOST: '127.0.0.1',

@@ -11,6 +11,7 @@ import type { RealApiServer } from '../../dev/kube-real/server.ts'
 import type { Resource } from '../../src/rules/objects.ts'
 import type { Workers } from '../../src/workers/workers.ts'
 import { base64, kubeconfigText } from '../clusters/kubeconfigs.ts'
+import { bareEnvironment } from '../support/environment.ts'
 import type { Whereabouts } from '../support/installation.ts'
 
 const program = fileURLToPath(new URL('../../dev/worker.ts', import.meta.url))
@@ -76,7 +77,7 @@ export class WorkerProcesses {
       execArgv: ['--import', pausing],
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: {
-        PATH: process.env['PATH'],
+        ...bareEnvironment(),
         DATABASE_URL: this.#where.databaseUrl,
         KUBECONFIG: this.kubeconfig(user),
         METRICS_PORT: '0',

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
+import { bareEnvironment } from '../support/environment.ts'
 import { useInstallation } from '../support/installation.ts'
 import { condition, createSettled, shown } from './scene.ts'
 
@@ -14,7 +15,7 @@ afterEach(() => running?.process.kill('SIGKILL'))
 
 function run(environment: Record<string, string>) {
   const child = spawn(process.execPath, [main], {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...bareEnvironment(), ...environment },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let errors = ''

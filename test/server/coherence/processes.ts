@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
+import { bareEnvironment } from '../../support/environment.ts'
 import { AUDIENCE, type Issuer } from '../identity/issuer.ts'
 
 const main = new URL('../../../src/server/main.ts', import.meta.url).pathname
@@ -15,7 +16,8 @@ export class ApiProcess {
 
   constructor(databaseUrl: string, issuer: Issuer) {
     this.#environment = {
-      ...{ PATH: process.env['PATH'] ?? '', PORT: '0', HOST: '127.0.0.1', METRICS_PORT: '0' },
+      ...bareEnvironment(),
+      ...{ PORT: '0', HOST: '127.0.0.1', METRICS_PORT: '0' },
       ...{ DATABASE_URL: databaseUrl, OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE },
     }
   }

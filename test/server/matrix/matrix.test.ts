@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { operatorSchema, schema } from '../../../src/server/schema.ts'
 import { statementsOf } from '../../support/statements.ts'
 import { type Answer, answerOf, create } from '../service.ts'
-import { coordinatesFrom, walksOf } from './walk.ts'
+import { coordinatesFrom, type Walk, walksOf } from './walk.ts'
 import { argumentsFor, type Ids, MARK, NOTHING, populate, useWorld } from './world.ts'
 
 const service = useWorld()
@@ -11,9 +11,15 @@ beforeAll(async () => {
   ids = await populate(service)
 })
 
-const queries = (of = ids) => walksOf(schema, 'query', argumentsFor(of))
-const mutations = (of = ids) => walksOf(schema, 'mutation', argumentsFor(of))
-const subscriptions = (of = ids) => walksOf(schema, 'subscription', argumentsFor(of))
+/** The same walks are gone by many, and writing them takes longest. */
+function written(kind: 'query' | 'mutation' | 'subscription') {
+  const walks = new Map<Ids, Walk[]>()
+  return (of = ids): Walk[] =>
+    walks.get(of) ?? walks.set(of, walksOf(schema, kind, argumentsFor(of))).get(of) ?? []
+}
+const queries = written('query')
+const mutations = written('mutation')
+const subscriptions = written('subscription')
 const ask = (as: string, query: string, project = 'alpha') =>
   service.query(query, {}, { as, project })
 const askEverywhere = async (as: string, query: string): Promise<Answer> =>

@@ -20,7 +20,7 @@ import {
 const names = ['a', 'b', 'c', 'd'].map((letter) => `us-east-1-${letter}`)
 const installation = useInstallation({
   clusters: names.map((name) => ({ name, region: 'us-east-1', servesIPv4: false })),
-  limits: { rereadSchema: 200 },
+  limits: { rereadSchema: 500 },
   guarded: true,
 })
 const [well = '', , other = '', ill = ''] = names

@@ -29,8 +29,11 @@ import { Sweep } from './sweep.ts'
 import type { Together } from './together.ts'
 import { lackOf, NAMESPACE_MISSING, troubleOfFollow } from './trouble.ts'
 
-/** How many load balancers of one cluster are worked at a time. */
-const CONCURRENCY = 16
+/**
+ * How many load balancers of one cluster are worked at a time, half of them being written; `most`: together
+ * with those of which nothing is left but to report.
+ */
+const AT_ONCE = { concurrency: 32, most: 80 }
 /** What couldn't be recorded is tried again after this time (ms). */
 const AGAIN = 1_000
 /** Without a data plane, what is placed says so again after this time (ms), for what came meanwhile. */
@@ -169,7 +172,7 @@ export class ClusterWorker {
       signal: options.signal,
       log,
     })
-    this.#queue = new DirtyQueue(CONCURRENCY, (id) => reconciler.reconcile(id))
+    this.#queue = new DirtyQueue(AT_ONCE, (id, leave) => reconciler.reconcile(id, leave))
     // Backends are reached by the network, whether or not the cluster's API answers.
     this.#probing = new Probing({
       store,

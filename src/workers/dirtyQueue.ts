@@ -4,20 +4,31 @@
  * of what is only looked over.
  */
 export class DirtyQueue {
-  readonly #work: (key: string) => Promise<number>
+  readonly #work: (key: string, leave: () => void) => Promise<number>
   readonly #concurrency: number
+  readonly #most: number
   /** By key: up to which number something was asked; Infinity: it has to be looked at whatever it is. */
   readonly #asked = new Map<string, number>()
   readonly #waiting = new Set<string>()
   readonly #running = new Set<string>()
+  /** Of those: they have left their place to others, and only tell yet what they saw. */
+  readonly #left = new Set<string>()
   /** Of those that are being looked at: something was noticed that they may not have seen. */
   readonly #noticed = new Set<string>()
   readonly #idle = new Set<() => void>()
   #closed = false
 
-  /** `work` must not reject; it answers up to which number it has done what was asked. */
-  constructor(concurrency: number, work: (key: string) => Promise<number>) {
+  /**
+   * `work` must not reject; it answers up to which number it has done what was asked. It may leave its place,
+   * one of `concurrency`, before it ends: the next key is looked at then, and this one isn't yet. `most`: so many
+   * are under way in all.
+   */
+  constructor(
+    { concurrency, most = concurrency }: { concurrency: number; most?: number },
+    work: (key: string, leave: () => void) => Promise<number>,
+  ) {
     this.#concurrency = concurrency
+    this.#most = most
     this.#work = work
   }
 
@@ -73,7 +84,8 @@ export class DirtyQueue {
   #pump(): void {
     for (const lane of [this.#asked, this.#waiting]) {
       for (const key of lane.keys()) {
-        if (this.#running.size >= this.#concurrency) return
+        if (this.#running.size >= this.#most) return
+        if (this.#running.size - this.#left.size >= this.#concurrency) return
         if (this.#running.has(key)) continue
         lane.delete(key)
         this.#running.add(key)
@@ -84,11 +96,15 @@ export class DirtyQueue {
 
   async #run(key: string): Promise<void> {
     try {
-      const done = await this.#work(key)
+      const done = await this.#work(key, () => {
+        this.#left.add(key)
+        this.#pump()
+      })
       const asked = this.#asked.get(key)
       if (asked !== undefined && asked <= done) this.#asked.delete(key)
     } finally {
       this.#running.delete(key)
+      this.#left.delete(key)
       if (this.#noticed.delete(key)) this.add(key)
       if (this.#running.size === 0) for (const resolve of this.#idle) resolve()
       this.#pump()

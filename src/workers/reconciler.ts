@@ -5,12 +5,7 @@ import type { Store } from '../db/client.ts'
 import type { Trouble } from '../domain/clusters.ts'
 import { type HoldWish, holdKey, openHolds } from '../domain/placements/holds.ts'
 import { LeaseLost, type Ownership } from '../domain/placements/ownership.ts'
-import {
-  askPlacement,
-  type Outcome,
-  postponePlacement,
-  type Told,
-} from '../domain/placements/report.ts'
+import { askPlacement, type Outcome, type Told } from '../domain/placements/report.ts'
 import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
 import { type Desired, desired } from '../rules/desired.ts'
 import { judge, judgeAgainIn } from '../rules/evidence.ts'
@@ -23,15 +18,22 @@ import type { Capabilities, Wanted } from '../rules/wanted.ts'
 import { beginWork, endSpan, inSpan } from '../telemetry/traces.ts'
 import type { ClusterView } from './clusterView.ts'
 import { Confirmation } from './confirmation.ts'
+import { Failures } from './failures.ts'
 import type { Logger } from './logger.ts'
 import type { Observer } from './observer.ts'
 import type { Places } from './places.ts'
+import { Slots } from './probe/slots.ts'
 import { Repairs } from './repairs.ts'
 import { Together } from './together.ts'
 import { lackOf, troubleOfWrite } from './trouble.ts'
 
-/** A failing placement is tried again after up to this many seconds. */
-const LONGEST_DELAY = 60
+/** How many load balancers of a cluster are written at a time. */
+const WRITING = 16
+/**
+ * While so many are written, what is wanted of the next ones is read for several at once: when so many wait
+ * for it, or so long (ms) after it was read last.
+ */
+const READING = { together: 8, apart: 100 }
 
 type Surroundings = {
   store: Store
@@ -70,6 +72,14 @@ type Surroundings = {
 /** How many writes it took, and up to which number what was asked is done. */
 type Work = { wrote: number; done: number }
 
+/** What a look found: `failure` ended its writes, `left` are the VIPs of which nothing is left. */
+type Seen = {
+  report: PlacementReport
+  failure: ApiFailure | Unreachable | undefined
+  left: string[]
+  writes: number
+}
+
 /** The cluster's schema became another while it was written to: all is computed anew. */
 class SchemaChanged {}
 
@@ -81,7 +91,8 @@ export class Reconciler {
   readonly #with: Surroundings
   /** What was reported last, so that equal news isn't written again. */
   readonly #reported = new Map<string, PlacementReport>()
-  readonly #attempts = new Map<string, number>()
+  readonly #failures: Failures
+  readonly #writing = new Slots(WRITING)
   readonly #repairs = new Repairs(() => performance.now())
   readonly #confirmation: Confirmation
   readonly #reads: Together<string, TakenPlacement | null>
@@ -92,18 +103,28 @@ export class Reconciler {
     const { store, owner } = surroundings
     this.#with = surroundings
     this.#confirmation = new Confirmation(surroundings)
-    this.#reads = new Together(async (ids) => {
-      const taken = await readWanted(store, owner.cluster, ids)
-      return ids.map((id) => taken.get(id) ?? null)
-    })
+    this.#failures = new Failures(surroundings)
+    this.#reads = new Together(
+      async (ids) => {
+        const taken = await readWanted(store, owner.cluster, ids)
+        return ids.map((id) => taken.get(id) ?? null)
+      },
+      {
+        apart: READING.apart,
+        expected: () => (this.#writing.areTaken ? READING.together : 0),
+      },
+    )
     this.#holds = new Together(async (wishes) => {
       const granted = await openHolds(store, owner, wishes.flat())
       return wishes.map(() => granted)
     })
   }
 
-  /** Never rejects. Answers up to which number it has done what was asked; 0: nothing is known to be done. */
-  async reconcile(loadBalancer: string): Promise<number> {
+  /**
+   * Never rejects. Answers up to which number it has done what was asked; 0: nothing is known to be done.
+   * `written` is called when nothing is left but to report.
+   */
+  async reconcile(loadBalancer: string, written: () => void): Promise<number> {
     const { log, name, observer } = this.#with
     const begun = performance.now()
     const seconds = () => (performance.now() - begun) / 1000
@@ -115,8 +136,8 @@ export class Reconciler {
         return 0
       }
       asked = taken.wanted.asked
-      const { wrote, done } = await this.#traced(taken)
-      this.#attempts.delete(loadBalancer)
+      const { wrote, done } = await this.#traced(taken, written)
+      this.#failures.forget(loadBalancer)
       this.#with.refused(loadBalancer, undefined)
       observer.reconciled(name, wrote > 0 ? 'written' : 'unchanged', seconds())
       return done
@@ -129,7 +150,7 @@ export class Reconciler {
       if (error instanceof Unreachable) this.#with.unanswered(error)
       if (error instanceof ApiFailure) this.#with.refused(loadBalancer, troubleOfWrite(error))
       log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
-      await this.#postpone(loadBalancer, asked, error)
+      await this.#failures.postpone(loadBalancer, asked, error)
       return 0
     }
   }
@@ -138,13 +159,13 @@ export class Reconciler {
     this.#with.places.release(loadBalancer)
     this.#with.view.forget(loadBalancer)
     this.#reported.delete(loadBalancer)
-    this.#attempts.delete(loadBalancer)
+    this.#failures.forget(loadBalancer)
     this.#repairs.forget(loadBalancer)
     this.#with.refused(loadBalancer, undefined)
   }
 
   /** Does it as part of the trace of whoever asked. */
-  async #traced(taken: TakenPlacement): Promise<Work> {
+  async #traced(taken: TakenPlacement, written: () => void): Promise<Work> {
     const { wanted, trace } = taken
     const span = beginWork('apply load balancer', trace, {
       'nlb.object.id': wanted.loadBalancer,
@@ -152,7 +173,7 @@ export class Reconciler {
       'nlb.generation': wanted.generation,
     })
     try {
-      const work = await this.#bringCloser(taken, span)
+      const work = await this.#bringCloser(taken, span, written)
       endSpan(span)
       return work
     } catch (error) {
@@ -161,10 +182,45 @@ export class Reconciler {
     }
   }
 
-  async #bringCloser(taken: TakenPlacement, span: Span): Promise<Work> {
-    const { store, owner, now, places, log, teardownPatience: patience } = this.#with
+  async #bringCloser(taken: TakenPlacement, span: Span, written: () => void): Promise<Work> {
     const known = this.#with.capabilities()
     const { wanted, wish } = await this.#withHolds(taken, known)
+    const seen = await this.#inPlace(() => this.#write(taken, wanted, wish, known, span))
+    if (seen === undefined) return { wrote: 0, done: 0 }
+    const { report, failure, left, writes } = seen
+    written()
+    // One that waits stays due.
+    const applied = failure === undefined && !(wanted.awaitsSuccessor && !wanted.placed)
+    const news = left.length > 0 || (applied && taken.applied < wanted.asked)
+    await this.#tell(wanted, report, applied, left, news)
+    if (failure !== undefined) throw failure
+    if (writes > 0) {
+      const { loadBalancer, generation } = wanted
+      this.#with.log.info({ loadBalancer, generation, writes }, 'rules were written')
+    }
+    return { wrote: writes, done: applied ? wanted.asked : 0 }
+  }
+
+  /** So many are written at a time; the next ones are read meanwhile. */
+  async #inPlace<T>(work: () => Promise<T>): Promise<T> {
+    // Once the lease is over no write goes through, with a place or without.
+    const given = await this.#writing.take(this.#with.signal)
+    try {
+      return await work()
+    } finally {
+      if (given) this.#writing.give()
+    }
+  }
+
+  /** Writes what isn't as it should be, and judges what is there then; undefined: all is computed anew. */
+  async #write(
+    taken: TakenPlacement,
+    wanted: Wanted,
+    wish: Desired,
+    known: Capabilities,
+    span: Span,
+  ): Promise<Seen | undefined> {
+    const { store, owner, now, places, teardownPatience: patience } = this.#with
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
     const before = look()
     const wrong = steps(wish, before).now
@@ -184,7 +240,7 @@ export class Reconciler {
     if (!(failure instanceof Unreachable)) places.release(wanted.loadBalancer)
     if (failure instanceof SchemaChanged) {
       this.#with.lookAgain(wanted.loadBalancer, 0)
-      return { wrote: 0, done: 0 }
+      return undefined
     }
     const observed = todo.length === 0 ? before : look()
     const finished = todo.length === 0 || steps(wish, observed).now.length === 0
@@ -199,16 +255,7 @@ export class Reconciler {
       report.inEffect = false
     }
     const left = await this.#confirmation.ofGone(taken, wish, observed)
-    // One that waits stays due.
-    const applied = failure === undefined && !(wanted.awaitsSuccessor && !wanted.placed)
-    const news = left.length > 0 || (applied && taken.applied < wanted.asked)
-    await this.#tell(wanted, report, applied, left, news)
-    if (failure !== undefined) throw failure
-    if (todo.length > 0) {
-      const { loadBalancer, generation } = wanted
-      log.info({ loadBalancer, generation, writes: todo.length }, 'rules were written')
-    }
-    return { wrote: todo.length, done: applied ? wanted.asked : 0 }
+    return { report, failure, left, writes: todo.length }
   }
 
   /** What is desired, once holds are open on every VIP that shall get a rule here. */
@@ -297,25 +344,5 @@ export class Reconciler {
     if (outcome === 'lease-lost') throw new LeaseLost(`cluster ${owner.cluster} has another owner`)
     if (outcome === 'over') this.#forget(loadBalancer)
     else this.#reported.set(loadBalancer, report)
-  }
-
-  async #postpone(loadBalancer: string, asked: number, error: unknown): Promise<void> {
-    const { store, owner, random, log } = this.#with
-    const attempts = (this.#attempts.get(loadBalancer) ?? 0) + 1
-    this.#attempts.set(loadBalancer, attempts)
-    const retryAfter = error instanceof ApiFailure ? (error.retryAfterSeconds ?? 0) : 0
-    const delaySeconds = Math.max(
-      retryAfter,
-      random() * Math.min(0.2 * 2 ** attempts, LONGEST_DELAY),
-    )
-    const message = error instanceof Error ? error.message : String(error)
-    // Whatever the cause was, it is looked at again: what the watch told is told once, and the store
-    // may be away.
-    this.#with.lookAgain(loadBalancer, delaySeconds * 1000)
-    try {
-      await postponePlacement(store, owner, loadBalancer, { asked, message, delaySeconds })
-    } catch (failure) {
-      log.warn({ err: failure, loadBalancer }, 'a placement could not be put off')
-    }
   }
 }

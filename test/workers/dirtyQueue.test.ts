@@ -5,7 +5,7 @@ import { DirtyQueue } from '../../src/workers/dirtyQueue.ts'
 function workshop(concurrency: number) {
   const begun: string[] = []
   const open = new Map<string, (done: number) => void>()
-  const queue = new DirtyQueue(concurrency, (key) => {
+  const queue = new DirtyQueue({ concurrency }, (key) => {
     begun.push(key)
     return new Promise((resolve) => open.set(key, resolve))
   })
@@ -82,6 +82,40 @@ describe('a queue', () => {
     queue.caughtUp('a')
     await end('a')
     expect(begun).toEqual(['a', 'a', 'a', 'a'])
+  })
+
+  it('gives the places of those that left theirs to others, up to the most', async () => {
+    const begun: string[] = []
+    const leave = new Map<string, () => void>()
+    const open = new Map<string, (done: number) => void>()
+    const queue = new DirtyQueue({ concurrency: 1, most: 2 }, (key, left) => {
+      begun.push(key)
+      leave.set(key, left)
+      return new Promise((resolve) => open.set(key, resolve))
+    })
+    const end = async (key: string) => {
+      open.get(key)?.(0)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    for (const key of ['a', 'b', 'c']) queue.add(key)
+    expect(begun).toEqual(['a'])
+    leave.get('a')?.()
+    expect(begun).toEqual(['a', 'b'])
+    // It is still under way, so it isn't looked at a second time.
+    queue.add('a')
+    leave.get('b')?.()
+    expect(begun).toEqual(['a', 'b'])
+    await end('b')
+    expect(begun).toEqual(['a', 'b', 'c'])
+    await end('a')
+    expect(begun).toEqual(['a', 'b', 'c'])
+    leave.get('c')?.()
+    expect(begun).toEqual(['a', 'b', 'c', 'a'])
+    const closed = queue.close()
+    await end('c')
+    await end('a')
+    await closed
+    expect(queue.size).toBe(0)
   })
 
   it('that is closed begins nothing more, and waits for what is under way', async () => {

@@ -4,7 +4,7 @@ type Waiting = { given: () => void; calledOff: boolean }
 /** So many that were served are dropped from the front of the queue at a time. */
 const SERVED = 1_024
 
-/** How many probes may be under way at once, over all clusters that share this. */
+/** How many of a kind may be under way at once, over all that share this. */
 export class Slots {
   #free: number
   #waiting: Waiting[] = []
@@ -13,6 +13,11 @@ export class Slots {
 
   constructor(count: number) {
     this.#free = count
+  }
+
+  /** Whether there is none to be had without waiting. */
+  get areTaken(): boolean {
+    return this.#free === 0
   }
 
   /** Takes one if one is free, without waiting. */

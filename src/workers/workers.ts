@@ -34,7 +34,7 @@ const HEAL = 60_000
  * Reports of what is worked at the same time go together, at most so many, and wait for one another at most
  * so long (ms).
  */
-const REPORTS = { apart: 50, most: 16 }
+const REPORTS = { apart: 200, most: 64 }
 /** So many probes may be under way at once, each with a socket. */
 const PROBES = 256
 

@@ -1,11 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { bindingName, ruleName } from '../src/rules/names.ts'
 import {
   DATA_PLANE_NAMESPACE,
-  type KubeObject,
+  FIELD_MANAGER,
+  GENERATION_ANNOTATION,
+  INSTANCE_LABEL,
+  LOAD_BALANCER_LABEL,
+  MANAGED_BY_LABEL,
   NETWORK_RULES,
   type NetworkRule,
   SERVICE_VIP_BINDINGS,
   type ServiceVIPBinding,
+  VPC_LABEL,
 } from '../src/rules/objects.ts'
 import { type Benchmark, compared, measuring, type Rate, share, wordsOf } from './benchmark.ts'
 import type { Clusters, RealCluster } from './clusters.ts'
@@ -89,38 +95,62 @@ async function applyAll({ cluster }: RealCluster, count: number, run: number): P
   )
 }
 
-const meta = (number: number, run: number): KubeObject['metadata'] => ({
-  name: `floor-${run}-${number}`,
+const VPC = 'fl00r0'
+const NODE = 'floor-node'
+const BACKEND = 'fd20:1:0:1::1'
+const vipOf = (number: number) => `2001:db8:f::${(number + 1).toString(16)}`
+
+/** As long as a name or a key of ours, which an apply costs by, but nobody's. */
+const foreignName = (name: string) => name.replace(/^lb-/, 'fl-')
+const foreignKey = (key: string) => `${key.slice(0, -1)}x`
+
+const idOf = (number: number, run: number) =>
+  `${String(run).padStart(8, '0')}-0000-7000-8000-${String(number).padStart(12, '0')}`
+const nameOf = (number: number, run: number) => ruleName(idOf(number, run), vipOf(number))
+
+const metaOf = (name: string, number: number, run: number) => ({
+  name: foreignName(name),
   namespace: DATA_PLANE_NAMESPACE,
-  labels: { one: 'label', another: `of-${number}`, third: 'as-ours-have' },
+  labels: {
+    [foreignKey(MANAGED_BY_LABEL)]: FIELD_MANAGER,
+    [foreignKey(INSTANCE_LABEL)]: idOf(0, run),
+    [foreignKey(LOAD_BALANCER_LABEL)]: idOf(number, run),
+  },
 })
 
-/** Like those that we write, but nobody's. */
+/** Like those that we write, also in what it weighs, but nobody's. */
 export const rule = (number: number, run: number, port = 80): NetworkRule => ({
   apiVersion: `${NETWORK_RULES.group}/${NETWORK_RULES.version}`,
   kind: NETWORK_RULES.kind,
-  metadata: { ...meta(number, run), annotations: { generation: '1' } },
+  metadata: {
+    ...metaOf(nameOf(number, run), number, run),
+    annotations: { [foreignKey(GENERATION_ANNOTATION)]: '1' },
+  },
   spec: {
-    vpcRef: 'fl00r',
-    vipAddresses: [`2001:db8:f::${(number + 1).toString(16)}`],
+    vpcRef: VPC,
+    vipAddresses: [vipOf(number)],
     protocol: 'tcp',
     port,
     vpcAttachmentRef: 'a1',
-    backends: [{ address: 'fd20:1:0:1::1', port }],
+    backends: [{ address: BACKEND, port }],
   },
 })
 
-const binding = (number: number, run: number): ServiceVIPBinding => ({
-  apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
-  kind: SERVICE_VIP_BINDINGS.kind,
-  metadata: meta(number, run),
-  spec: {
-    targetRef: { kind: 'Node', name: 'floor-node' },
-    vipAddress: `2001:db8:f::${(number + 1).toString(16)}`,
-    port: 80,
-    protocol: 'tcp',
-    backendAddress: 'fd20:1:0:1::1',
-    backendPort: 80,
-    egressKind: 'veth',
-  },
-})
+const binding = (number: number, run: number): ServiceVIPBinding => {
+  const meta = metaOf(bindingName(nameOf(number, run), BACKEND, NODE), number, run)
+  const labels = { ...meta.labels, [foreignKey(VPC_LABEL)]: VPC }
+  return {
+    apiVersion: `${SERVICE_VIP_BINDINGS.group}/${SERVICE_VIP_BINDINGS.version}`,
+    kind: SERVICE_VIP_BINDINGS.kind,
+    metadata: { ...meta, labels },
+    spec: {
+      targetRef: { kind: 'Node', name: NODE },
+      vipAddress: vipOf(number),
+      port: 80,
+      protocol: 'tcp',
+      backendAddress: BACKEND,
+      backendPort: 80,
+      egressKind: 'veth',
+    },
+  }
+}

@@ -37,6 +37,9 @@ export type RealCluster = {
   writer: Writer
 }
 
+/** A worker's process. While it is paused, for less than its lease lasts, it does nothing at all. */
+export type BenchWorker = { pid: number; pause(): void; goOn(): void; end(): Promise<void> }
+
 /** Two real API servers without a data plane, and a store whose load balancers may be in both. */
 export type Clusters = {
   store: Store
@@ -44,7 +47,7 @@ export type Clusters = {
   /** Makes a load balancer with a backend in each cluster; answers its id. Its port is its number. */
   create(number: number): Promise<string>
   /** A worker's process; resolves when it serves both clusters. */
-  startWorker(): Promise<{ end(): Promise<void> }>
+  startWorker(): Promise<BenchWorker>
   /** Resolves when everything that was asked is applied; looks every 20 ms. */
   applied(): Promise<void>
   /** How many placements are applied, and how many wait. */
@@ -118,7 +121,12 @@ export async function startClusters(): Promise<Clusters> {
       workers.add(worker)
       await serving(worker)
       await taken(store, endpoints)
-      return { end: () => end(worker) }
+      return {
+        pid: worker.pid ?? 0,
+        pause: () => void worker.kill('SIGSTOP'),
+        goOn: () => void worker.kill('SIGCONT'),
+        end: () => end(worker),
+      }
     },
     applied: () => applied(store),
     progress: () => progress(store),

@@ -7,7 +7,7 @@ import {
 } from '../src/rules/objects.ts'
 import { type Benchmark, type Finding, percentile, share } from './benchmark.ts'
 import type { RealCluster } from './clusters.ts'
-import { rule } from './converge.ts'
+import { prepareFloor, rule } from './converge.ts'
 
 const TIMES = 60
 /** What more than one apply it may take (ms). */
@@ -19,6 +19,7 @@ const MORE = 50
  */
 export const repair: Benchmark = async (ground, scale) => {
   const clusters = await ground.clusters()
+  await prepareFloor(clusters)
   const worker = await clusters.startWorker()
   const watches = await Promise.all(clusters.each.map(watchRules))
   const took = { apply: [] as number[], change: [] as number[], back: [] as number[] }

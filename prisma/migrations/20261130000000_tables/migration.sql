@@ -368,7 +368,7 @@ CREATE TABLE "reachability" (
   CONSTRAINT "reachability_pkey" PRIMARY KEY ("vantage", "address", "port")
 );
 CREATE INDEX "reachability_address_port_idx" ON "reachability" ("address", "port");
-CREATE INDEX "hold_cluster_id_idx" ON "hold" ("cluster_id") WHERE "gone_at" IS NULL;
+CREATE INDEX "hold_cluster_id_load_balancer_id_idx" ON "hold" ("cluster_id", "load_balancer_id") WHERE "gone_at" IS NULL;
 
 -- Worker processes that live, so that each can tell its share of the clusters.
 CREATE TABLE "worker" (

@@ -1,6 +1,8 @@
 -- What the owners of clusters ask and tell.
 
 -- What is wanted of some load balancers in one cluster, for its worker: see src/rules/wanted.ts.
+-- Plans are made once and kept, also those that were made while the tables were small. Where several indexes
+-- could serve then, only the one may that serves when they are large: hence OFFSET 0 and IS NOT DISTINCT FROM.
 CREATE FUNCTION wanted_json(the_cluster uuid, ids uuid[]) RETURNS TABLE (id uuid, wanted json)
 LANGUAGE sql STABLE AS $$
   SELECT lb.id, json_build_object(
@@ -39,14 +41,15 @@ LANGUAGE sql STABLE AS $$
         'adminState', backend.admin_state, 'healthState', backend.health_state,
         'endpoint', endpoint.place,
         'nodeTaken', endpoint.node IS NOT NULL AND EXISTS (
-          SELECT FROM load_balancer rival
+          SELECT FROM (
+            SELECT id, region_id, deleting_since FROM load_balancer
+            WHERE vpc_id = lb.vpc_id AND protocol = lb.protocol AND port = lb.port OFFSET 0) rival
           JOIN backend older ON older.load_balancer_id = rival.id AND older.admin_state = 'ENABLED'
             AND (older.created_at, older.id) < (backend.created_at, backend.id)
-          JOIN endpoint there ON there.cluster_id = $1 AND there.vpc_id = rival.vpc_id
+          JOIN endpoint there ON there.cluster_id = $1 AND there.vpc_id = lb.vpc_id
             AND there.address = older.address AND there.node = endpoint.node
             AND (family(older.address) = 6 OR cluster.serves_ipv4)
-          WHERE rival.vpc_id = lb.vpc_id AND rival.protocol = lb.protocol AND rival.port = lb.port
-            AND rival.region_id = lb.region_id AND rival.id <> lb.id AND rival.deleting_since IS NULL))
+          WHERE rival.region_id = lb.region_id AND rival.id <> lb.id AND rival.deleting_since IS NULL))
         ORDER BY backend.created_at, backend.id)
       FROM backend
       LEFT JOIN LATERAL (
@@ -65,7 +68,7 @@ LANGUAGE sql STABLE AS $$
   JOIN vpc ON vpc.id = lb.vpc_id
   JOIN cluster ON cluster.id = placement.cluster_id
   CROSS JOIN store
-  WHERE placement.cluster_id = $1 AND placement.load_balancer_id = ANY ($2)
+  WHERE placement.load_balancer_id = ANY ($2) AND placement.cluster_id IS NOT DISTINCT FROM $1
 $$;
 
 -- Opens holds before the first apply of rules, and answers those for which it may be done: the VIPs
@@ -77,24 +80,32 @@ CREATE FUNCTION open_holds(the_cluster uuid, epoch bigint, load_balancers uuid[]
 RETURNS TABLE (load_balancer uuid, vip inet)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+  here uuid[];
+  held inet[];
+  holders uuid[];
 BEGIN
   PERFORM FROM cluster WHERE id = the_cluster AND lease_epoch = epoch FOR KEY SHARE;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'LB002', MESSAGE = 'the cluster has another owner';
   END IF;
-  PERFORM FROM ipv4_reservation WHERE address = ANY (vips) ORDER BY id FOR UPDATE;
-  PERFORM FROM placement WHERE load_balancer_id = ANY (load_balancers) AND cluster_id = the_cluster AND placed
-  ORDER BY load_balancer_id FOR SHARE;
-  PERFORM FROM ipv6_block WHERE vip = ANY (vips) ORDER BY vip FOR UPDATE;
+  SELECT array_agg(address), array_agg(load_balancer_id) INTO held, holders FROM (
+    SELECT address, load_balancer_id FROM ipv4_reservation WHERE address = ANY (vips) ORDER BY id FOR UPDATE) locked;
+  SELECT array_agg(load_balancer_id) INTO here FROM (
+    SELECT load_balancer_id FROM placement WHERE load_balancer_id = ANY (load_balancers) AND cluster_id IS NOT DISTINCT FROM the_cluster AND placed
+    ORDER BY load_balancer_id FOR SHARE) locked;
+  SELECT held || array_agg(vip), holders || array_agg(load_balancer_id) INTO held, holders FROM (
+    SELECT vip, load_balancer_id FROM ipv6_block WHERE vip = ANY (vips) ORDER BY vip FOR UPDATE) locked;
   RETURN QUERY
   INSERT INTO hold (cluster_id, vip, load_balancer_id, rule_name)
   SELECT the_cluster, wanted.vip, wanted.load_balancer, wanted.rule
   FROM unnest(load_balancers, vips, rules) AS wanted (load_balancer, vip, rule)
-  WHERE EXISTS (SELECT FROM placement WHERE load_balancer_id = wanted.load_balancer AND cluster_id = the_cluster AND placed)
-    AND (EXISTS (SELECT FROM ipv4_reservation held WHERE held.address = wanted.vip AND held.load_balancer_id = wanted.load_balancer)
-      OR EXISTS (SELECT FROM ipv6_block held WHERE held.vip = wanted.vip AND held.load_balancer_id = wanted.load_balancer))
+  WHERE wanted.load_balancer = ANY (here)
+    AND EXISTS (SELECT FROM unnest(held, holders) AS one (vip, holder)
+      WHERE one.vip = wanted.vip AND one.holder = wanted.load_balancer)
+    -- With OFFSET it is looked up for each, never joined with all holds there are.
     AND NOT EXISTS (SELECT FROM hold other WHERE other.vip = wanted.vip AND other.gone_at IS NULL
-      AND other.load_balancer_id <> wanted.load_balancer)
+      AND other.load_balancer_id <> wanted.load_balancer OFFSET 0)
   ON CONFLICT (cluster_id, vip, load_balancer_id) DO UPDATE
   SET since = CASE WHEN hold.gone_at IS NULL THEN hold.since ELSE clock_timestamp() END,
     gone_at = NULL, rule_name = excluded.rule_name
@@ -129,9 +140,9 @@ BEGIN
     waiting := ARRAY(SELECT load_balancer_id FROM ipv4_reservation
       WHERE address = ANY (let_go) AND load_balancer_id IS NOT NULL);
   END IF;
-  PERFORM FROM placement WHERE (load_balancer_id, cluster_id) IN (
-    SELECT load_balancer, cluster FROM jsonb_to_recordset(told) AS item (load_balancer uuid, cluster uuid)
-    UNION SELECT load_balancer_id, cluster_id FROM placement WHERE load_balancer_id = ANY (waiting))
+  PERFORM FROM placement WHERE load_balancer_id = ANY (about || waiting)
+    AND (load_balancer_id = ANY (waiting) OR (load_balancer_id, cluster_id) IN (
+      SELECT load_balancer, cluster FROM jsonb_to_recordset(told) AS item (load_balancer uuid, cluster uuid)))
   ORDER BY load_balancer_id, cluster_id FOR NO KEY UPDATE;
   WITH item AS MATERIALIZED (
     SELECT told_of.*, (told_of.report ->> 'asked')::bigint AS asked, before.placed,
@@ -183,10 +194,12 @@ BEGIN
         AND hold.load_balancer_id = item.load_balancer AND hold.gone_at IS NULL);
   END IF;
   RETURN QUERY
-  SELECT item.place, lb.id IS NOT NULL AND cluster.id IS NULL, placement.cluster_id IS NULL,
-    item.place = ANY (coalesce(closing, '{}')), coalesce(lb.deleting_since IS NOT NULL, false)
-  FROM jsonb_to_recordset(told) AS item (place integer, cluster uuid, epoch bigint, load_balancer uuid)
-  LEFT JOIN load_balancer lb ON lb.id = item.load_balancer
-  LEFT JOIN cluster ON cluster.id = item.cluster AND lease_epoch = epoch
-  LEFT JOIN placement ON placement.load_balancer_id = item.load_balancer AND placement.cluster_id = item.cluster;
+  SELECT place, deletes IS NOT NULL AND NOT owned, NOT there, place = ANY (coalesce(closing, '{}')), coalesce(deletes, false)
+  FROM (
+    SELECT item.place,
+      (SELECT lb.deleting_since IS NOT NULL FROM load_balancer lb WHERE lb.id = item.load_balancer) AS deletes,
+      coalesce((SELECT true FROM cluster WHERE id = item.cluster AND lease_epoch = item.epoch), false) AS owned,
+      coalesce((SELECT true FROM placement
+        WHERE load_balancer_id = item.load_balancer AND cluster_id = item.cluster), false) AS there
+    FROM jsonb_to_recordset(told) AS item (place integer, cluster uuid, epoch bigint, load_balancer uuid)) told_of;
 END $$;

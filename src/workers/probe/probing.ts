@@ -22,6 +22,8 @@ import { Trust } from './trust.ts'
 /** What is to be probed is read this often (s), or less often so that reading takes a small share of time. */
 const READ = 1
 const READING_SHARE = 1 / 20
+/** Where nobody probes it is looked this often (s): only an endpoint that moved there makes a difference. */
+const DISCLAIM = 5
 /** Streaks and last probe times are written this often (s). */
 const WRITE_STREAKS = 5
 /** Backends that come later are probed for the first time within so many milliseconds each. */
@@ -135,7 +137,8 @@ export class Probing {
       // Something else was said meanwhile, when nobody paused who could be woken.
       if (hasProber !== this.#hasProber) continue
       const took = performance.now() - began
-      await this.#pause(Math.max(READ * this.#second, took / READING_SHARE))
+      const apart = (hasProber ? READ : DISCLAIM) * this.#second
+      await this.#pause(Math.max(apart, took / READING_SHARE))
     }
   }
 

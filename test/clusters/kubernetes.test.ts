@@ -244,7 +244,8 @@ test('calls that wait for a connection are under the deadline too', async () => 
   const calls = Array.from({ length: 6 }, () => cluster.list(NETWORK_RULES))
   const settled = await Promise.allSettled(calls)
   expect(settled.every(({ status }) => status === 'rejected')).toBe(true)
-  expect(server.accepted).toBe(2)
+  // One that is closed with its call may be replaced for one that waits.
+  expect(server.accepted).toBeLessThanOrEqual(4)
 })
 
 test('a signal ends a call early, and one that is aborted already makes none', async () => {

@@ -124,7 +124,7 @@ export function ownFaults(installation: Installation): Fault[] {
       fault: 'one of two backends that refuses connections',
       reachable: true,
       broken: broken('BackendsHealthy', 'SomeUnhealthy'),
-      evidence: /onnection (?:refused|closed) by \[fd20:1:/,
+      evidence: /onnection refused by \[fd20:1:/,
       inject: () => stopped(1),
     },
     {
@@ -136,7 +136,7 @@ export function ownFaults(installation: Installation): Fault[] {
     {
       fault: 'backends that all refuse connections',
       broken: broken('BackendsHealthy', 'FailOpen'),
-      evidence: /onnection (?:refused|closed) by \[fd20:1:/,
+      evidence: /onnection refused by \[fd20:1:/,
       inject: () => stopped(2),
     },
     {

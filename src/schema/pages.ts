@@ -50,9 +50,13 @@ export function pageRequest(args: PageArgs): PageRequest {
   }
 }
 
-/** A page as the graph shows it. The total is only counted when somebody asks for it. */
+/**
+ * A page as the graph shows it. The total is only counted when somebody asks for it, and where there is
+ * more than the page: what came after it was read would be counted, but not shown.
+ */
 export function connection<T>(page: Page<T>, total: Total | null) {
   const edges = page.items.map(({ cursor, item }) => ({ cursor, node: item }))
+  const isWhole = !page.hasNextPage && !page.hasPreviousPage
   return {
     edges,
     pageInfo: {
@@ -61,7 +65,7 @@ export function connection<T>(page: Page<T>, total: Total | null) {
       startCursor: edges[0]?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,
     },
-    total,
+    total: total !== null && isWhole ? () => edges.length : total,
   }
 }
 

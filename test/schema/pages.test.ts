@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { InvalidCursor } from '../../src/domain/paging.ts'
-import { pageOfList, pageRequest } from '../../src/schema/pages.ts'
+import { connection, pageOfList, pageRequest, total } from '../../src/schema/pages.ts'
 
 const KEYS = {
   of: (item: number) => String(item).padStart(3, '0'),
@@ -53,4 +53,12 @@ test('a cursor keeps its place when its item is gone, and rubbish is refused', (
     pageOfList([1, 3, 5], { last: 1, before: '4' }, KEYS).items.map(({ item }) => item),
   ).toEqual([3])
   expect(() => pageOfList([1], { first: 1, after: 'rubbish' }, KEYS)).toThrow(InvalidCursor)
+})
+
+test('a list that is whole on its page counts what it shows, also when more came meanwhile', () => {
+  const whole = { items: [{ cursor: 'a', item: 1 }], hasNextPage: false, hasPreviousPage: false }
+  const counted = () => 2
+  expect(total(connection(whole, counted))).toBe(1)
+  expect(total(connection({ ...whole, hasNextPage: true }, counted))).toBe(2)
+  expect(total(connection({ ...whole, hasPreviousPage: true }, counted))).toBe(2)
 })

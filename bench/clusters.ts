@@ -50,8 +50,10 @@ export type Clusters = {
   startWorker(): Promise<BenchWorker>
   /** Resolves when everything that was asked is applied; looks every 20 ms. */
   applied(): Promise<void>
-  /** How many placements are applied, and how many wait. */
-  progress(): Promise<{ applied: number; waiting: number }>
+  /** How many placements wait to be applied. */
+  waiting(): Promise<number>
+  /** Whether any does, which is cheaper to know. */
+  isBehind(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -129,7 +131,8 @@ export async function startClusters(): Promise<Clusters> {
       }
     },
     applied: () => applied(store),
-    progress: () => progress(store),
+    waiting: () => waiting(store),
+    isBehind: () => isBehind(store),
     async close() {
       await Promise.all([...workers].map(end))
       for (const close of closers.reverse()) await close()
@@ -189,18 +192,26 @@ async function create(store: Store, number: number): Promise<string> {
 }
 
 async function applied(store: Store): Promise<void> {
-  while ((await progress(store)).waiting > 0) await delay(20)
+  while (await isBehind(store)) await delay(20)
 }
 
-async function progress(store: Store): Promise<{ applied: number; waiting: number }> {
-  const { rows } = await store.pool.query<{ applied: number; waiting: number }>({
-    name: 'count-applied',
-    text: `SELECT count(*) FILTER (WHERE applied >= asked) AS applied,
-      count(*) FILTER (WHERE applied < asked) AS waiting FROM placement`,
+/** By the index of what is due: to go through all placements ten times a second took a tenth of what PostgreSQL did. */
+async function isBehind({ pool }: Store): Promise<boolean> {
+  const { rows } = await pool.query({
+    name: 'read-one-waiting',
+    text: 'SELECT FROM placement WHERE due IS NOT NULL ORDER BY cluster_id, due LIMIT 1',
+  })
+  return rows.length > 0
+}
+
+async function waiting(store: Store): Promise<number> {
+  const { rows } = await store.pool.query<{ waiting: number }>({
+    name: 'count-waiting',
+    text: 'SELECT count(*) AS waiting FROM placement WHERE due IS NOT NULL',
   })
   const [row] = rows
   if (row === undefined) throw new Error('a count has one row')
-  return row
+  return row.waiting
 }
 
 /** How many writes of our objects a server has answered so far, by its audit log. */

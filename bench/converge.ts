@@ -19,7 +19,7 @@ import type { BenchWorker, Clusters, RealCluster } from './clusters.ts'
 const LOAD_BALANCERS = 1_000
 /** How many placements of one cluster a worker writes at a time. */
 const AT_ONCE = 16
-/** How far it is is looked for this often (ms): every look counts all placements, on the same machine. */
+/** How far it is is looked for this often (ms). */
 const LOOK = 100
 
 /**
@@ -50,7 +50,7 @@ export const converge: Benchmark = async (ground, scale) => {
 
 /** All are asked for at once: the worker does nothing until they are. */
 async function converged(
-  { create, progress }: Clusters,
+  { create, waiting, isBehind }: Clusters,
   worker: BenchWorker,
   { first, count }: { first: number; count: number },
 ): Promise<Rate> {
@@ -64,20 +64,17 @@ async function converged(
       }
     }),
   )
-  const before = await progress()
+  const all = await waiting()
   worker.goOn()
-  let begun: { ended: (count: number) => Rate; applied: number } | undefined
-  let now = before
+  let left = all
   // From the first placement on.
-  while (now.waiting > 0) {
+  while (left === all) {
     await delay(LOOK)
-    now = await progress()
-    if (begun === undefined && now.applied > before.applied) {
-      begun = { ended: measuring(), applied: now.applied }
-    }
+    left = await waiting()
   }
-  if (begun === undefined) throw new Error('nothing was applied')
-  return begun.ended(now.applied - begun.applied)
+  const ended = measuring()
+  while (await isBehind()) await delay(LOOK)
+  return ended(left)
 }
 
 /** What the floor applies stands beside what the worker watches, who has nothing to do with it. */

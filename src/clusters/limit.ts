@@ -1,20 +1,40 @@
+/**
+ * Who ends with a signal. It has one listener for all of them: adding or removing another one goes
+ * through all that there are, and every call of a cluster ends with the same signal.
+ */
+const endingWith = new WeakMap<AbortSignal, Set<Limit>>()
+
+function endsWith(signal: AbortSignal): Set<Limit> {
+  const known = endingWith.get(signal)
+  if (known !== undefined) return known
+  const ending = new Set<Limit>()
+  endingWith.set(signal, ending)
+  signal.addEventListener(
+    'abort',
+    () => {
+      for (const limit of ending) limit.cut(signal.reason)
+    },
+    { once: true },
+  )
+  return ending
+}
+
 /** The caller's signal and a deadline in one. Listeners and timers go when the call ends. */
 export class Limit {
   readonly ms: number
   readonly #controller = new AbortController()
-  readonly #outer: AbortSignal | undefined
+  readonly #together: Set<Limit> | undefined
   readonly #timer: NodeJS.Timeout
   #passed = false
 
   constructor(ms: number, outer: AbortSignal | undefined) {
     this.ms = ms
-    this.#outer = outer
     this.#timer = setTimeout(() => {
       this.#passed = true
-      this.#controller.abort()
+      this.cut()
     }, ms)
-    if (outer?.aborted) this.#follow()
-    else outer?.addEventListener('abort', this.#follow, { once: true })
+    if (outer?.aborted) this.cut(outer.reason)
+    else if (outer !== undefined) this.#together = endsWith(outer).add(this)
   }
 
   get signal(): AbortSignal {
@@ -25,21 +45,19 @@ export class Limit {
     return this.#passed
   }
 
-  readonly #follow = (): void => this.#controller.abort(this.#outer?.reason)
-
   /** The deadline is met. */
   lift(): void {
     clearTimeout(this.#timer)
   }
 
   /** Ends the call now. */
-  cut(): void {
-    this.#controller.abort()
+  cut(reason?: unknown): void {
+    this.#controller.abort(reason)
   }
 
   /** The call is over. */
   end(): void {
     this.lift()
-    this.#outer?.removeEventListener('abort', this.#follow)
+    this.#together?.delete(this)
   }
 }

@@ -33,7 +33,7 @@ const WRITING = 16
  * While so many are written, what is wanted of the next ones is read for several at once: when so many wait
  * for it, or so long (ms) after it was read last.
  */
-const READING = { together: 8, apart: 100 }
+const READING = { together: 12, apart: 150 }
 
 type Surroundings = {
   store: Store

@@ -25,6 +25,12 @@ beforeAll(async () => {
 })
 afterAll(() => store.close())
 
+/** Nobody counts the rows while there are few: plans are made anew after that, and rightly read few rows whole. */
+async function leaveUncounted(): Promise<void> {
+  for (const table of ['load_balancer', 'placement', 'hold', 'ipv6_block', 'backend'])
+    await store.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+}
+
 async function create(number: number): Promise<string> {
   const vpc = await store.prisma.vpc.findFirstOrThrow({ where: { project: 'alpha' } })
   const made = await createLoadBalancer(
@@ -53,6 +59,7 @@ async function rowsRead(): Promise<number> {
 }
 
 test('a plan that was made while there was one load balancer reads one of many, not all', async () => {
+  await leaveUncounted()
   const { id: cluster } = await store.prisma.cluster.findFirstOrThrow()
   const { rows } = await store.pool.query<{ epoch: number }>(
     `UPDATE cluster SET owner = gen_random_uuid(), lease_epoch = lease_epoch + 1, lease_until = now() + interval '1 hour'

@@ -43,7 +43,7 @@ const waiting = () => store.prisma.derivation.count()
 const resolved = async () => {
   const { rows } = await store.pool.query<{ reason: string }>(
     `SELECT DISTINCT seen.value #>> '{resolved,reason}' AS reason
-     FROM load_balancer, jsonb_each(status -> 'backends') AS seen`,
+     FROM load_balancer, json_each(status -> 'backends') AS seen`,
   )
   return rows.map(({ reason }) => reason)
 }

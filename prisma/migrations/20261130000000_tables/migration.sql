@@ -166,7 +166,8 @@ CREATE TABLE "load_balancer" (
   "version" BIGINT NOT NULL DEFAULT 1,
   "phase" TEXT NOT NULL,
   "observed_generation" INTEGER NOT NULL DEFAULT 0,
-  "status" JSONB,
+  -- Not JSONB: it is written and read as a whole, which takes half as long as text.
+  "status" JSON,
   "rests_until" TIMESTAMPTZ(3),
   "deleting_since" TIMESTAMPTZ(3),
   "created_at" TIMESTAMPTZ(3) NOT NULL,
@@ -176,7 +177,8 @@ CREATE TABLE "load_balancer" (
   CONSTRAINT "load_balancer_port_range" CHECK ("port" BETWEEN 1 AND 65535),
   CONSTRAINT "load_balancer_affinity_known" CHECK ("session_affinity" IN ('NONE', 'CLIENT_IP', 'CLIENT_IP_AND_PROTOCOL')),
   CONSTRAINT "load_balancer_phase_known" CHECK ("phase" IN ('PENDING', 'ACTIVE', 'DEGRADED', 'FAILED', 'IDLE', 'DELETING'))
-);
+-- Its status is written much more often than what is indexed: in a page with room no index is touched by that.
+) WITH (fillfactor = 50);
 -- A load balancer that is being deleted frees its name at once.
 CREATE UNIQUE INDEX "load_balancer_live_name" ON "load_balancer" ("project", "region_id", "name") WHERE "deleting_since" IS NULL;
 CREATE INDEX "load_balancer_project_created_at_id_idx" ON "load_balancer" ("project", "created_at", "id");
@@ -280,10 +282,9 @@ CREATE TABLE "hold" (
   "rule_name" TEXT NOT NULL,
   "since" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "gone_at" TIMESTAMPTZ(3),
-  CONSTRAINT "hold_pkey" PRIMARY KEY ("cluster_id", "vip", "load_balancer_id")
+  CONSTRAINT "hold_pkey" PRIMARY KEY ("load_balancer_id", "cluster_id", "vip")
 );
 CREATE INDEX "hold_open" ON "hold" ("vip") WHERE "gone_at" IS NULL;
-CREATE INDEX "hold_load_balancer_id_idx" ON "hold" ("load_balancer_id");
 
 CREATE TABLE "event" (
   "seq" BIGSERIAL NOT NULL,

@@ -84,21 +84,22 @@ LANGUAGE sql STABLE AS $$
   WHERE lb.id = ANY ($1) AND ($2 IS NULL OR lb.project = $2)
 $$;
 
--- Writes what statuses were folded into, each with its event where it has one: [{id, status, version,
--- event: {reason, message, actor, changes}}]. Answers those of them that reservations follow: bound to
+-- Writes what statuses were folded into, each with its event where it has one: [{id, status, phase, observed,
+-- version, event: {reason, message, actor, changes}}]. Answers those of them that reservations follow: bound to
 -- the load balancer, or carried by it still. The caller has locked the load balancers' rows.
-CREATE FUNCTION write_statuses(folded jsonb) RETURNS SETOF uuid
+CREATE FUNCTION write_statuses(folded json) RETURNS SETOF uuid
 LANGUAGE sql AS $$
   WITH written AS (
-    UPDATE load_balancer lb SET status = item.status, phase = item.status ->> 'phase',
-      observed_generation = (item.status ->> 'observedGeneration')::integer, version = item.version
-    FROM jsonb_to_recordset($1) AS item (id uuid, status jsonb, version bigint, event jsonb)
+    UPDATE load_balancer lb SET status = item.status, phase = item.phase, observed_generation = item.observed,
+      version = item.version
+    FROM json_to_recordset($1) AS item (id uuid, status json, phase text, observed integer, version bigint, event json)
     WHERE lb.id = item.id RETURNING lb.id, lb.project, lb.generation, lb.version, item.event),
   told AS (
     INSERT INTO event (at, project, object_kind, object_id, version, generation, reason, message, actor_kind, actor_name, changes)
-    SELECT clock_timestamp(), project, 'LoadBalancer', id, version, generation, event ->> 'reason', event ->> 'message',
-      event #>> '{actor,kind}', event #>> '{actor,name}', event -> 'changes'
-    FROM written WHERE jsonb_typeof(event) = 'object' ORDER BY id)
+    SELECT clock_timestamp(), project, 'LoadBalancer', id, version, generation, reason, message,
+      actor ->> 'kind', actor ->> 'name', changes
+    FROM written CROSS JOIN json_to_record(event) AS said (reason text, message text, actor json, changes jsonb)
+    WHERE json_typeof(event) = 'object' ORDER BY id)
   SELECT id FROM written
   WHERE EXISTS (SELECT FROM ipv4_reservation reservation WHERE reservation.load_balancer_id = written.id)
     OR EXISTS (SELECT FROM hold JOIN ipv4_reservation reservation ON reservation.address = hold.vip

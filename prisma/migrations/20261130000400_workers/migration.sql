@@ -1,9 +1,12 @@
 -- What the owners of clusters ask and tell.
 
--- What is wanted of some load balancers in one cluster, for its worker: see src/rules/wanted.ts.
+-- What is wanted of some load balancers in one cluster, for its worker: see src/rules/wanted.ts. "health" is
+-- only told where a backend is unhealthy: nothing depends on it otherwise. `cordoned`: the backends that the
+-- cluster doesn't take; `trace`: of the change that isn't applied yet; `behind`: it carried a newer generation.
 -- Plans are made once and kept, also those that were made while the tables were small. Where several indexes
 -- could serve then, only the one may that serves when they are large: hence OFFSET 0 and IS NOT DISTINCT FROM.
-CREATE FUNCTION wanted_json(the_cluster uuid, ids uuid[]) RETURNS TABLE (id uuid, wanted json)
+CREATE FUNCTION wanted_json(the_cluster uuid, ids uuid[])
+RETURNS TABLE (id uuid, wanted json, cordoned uuid[], trace text, behind boolean)
 LANGUAGE sql STABLE AS $$
   SELECT lb.id, json_build_object(
     'loadBalancer', lb.id, 'instance', store.instance, 'vpcRef', vpc.ref, 'protocol', lb.protocol,
@@ -29,12 +32,12 @@ LANGUAGE sql STABLE AS $$
     'holds', coalesce((
       SELECT json_agg(json_build_object('vip', host(hold.vip), 'rule', hold.rule_name))
       FROM hold WHERE hold.cluster_id = $1 AND hold.load_balancer_id = lb.id AND hold.gone_at IS NULL), '[]'::json),
-    'health', (
+    'health', CASE WHEN (SELECT bool_or(health_state = 'UNHEALTHY') FROM backend WHERE load_balancer_id = lb.id) THEN (
       SELECT json_build_object('enabled', count(*), 'notUnhealthy', count(*) FILTER (WHERE backend.health_state <> 'UNHEALTHY'))
       FROM backend WHERE backend.load_balancer_id = lb.id AND backend.admin_state = 'ENABLED'
         AND EXISTS (SELECT FROM endpoint JOIN cluster ON cluster.id = endpoint.cluster_id
           WHERE endpoint.vpc_id = lb.vpc_id AND endpoint.address = backend.address
-            AND cluster.region_id = lb.region_id AND cluster.forgotten_at IS NULL)),
+            AND cluster.region_id = lb.region_id AND cluster.forgotten_at IS NULL)) END,
     'minimumHealthyPercent', (lb.health_check ->> 'minimumHealthyPercent')::integer,
     'backends', coalesce((
       SELECT json_agg(json_build_object('id', backend.id, 'address', host(backend.address),
@@ -62,7 +65,10 @@ LANGUAGE sql STABLE AS $$
         FROM endpoint WHERE endpoint.cluster_id = $1 AND endpoint.vpc_id = lb.vpc_id
           AND endpoint.address = backend.address
         ORDER BY seen_at, attachment_uid LIMIT 1) endpoint ON true
-      WHERE backend.load_balancer_id = lb.id), '[]'::json))
+      WHERE backend.load_balancer_id = lb.id), '[]'::json)),
+    CASE WHEN cluster.mode = 'ACTIVE' THEN '{}' ELSE ARRAY(SELECT cordoned_backends(cluster.id, lb.id)) END,
+    CASE WHEN placement.asked > placement.applied THEN placement.trace END,
+    coalesce(placement.report #>> '{cluster,reason}' = 'StoreBehind', false)
   FROM placement
   JOIN load_balancer lb ON lb.id = placement.load_balancer_id
   JOIN vpc ON vpc.id = lb.vpc_id

@@ -44,6 +44,13 @@ export async function appendEvent(
   })
 }
 
+/** Not by their texts, since jsonb keeps no order of keys; cloned, since literals of a document have no prototype. */
+const isSame = (was: unknown, is: unknown): boolean =>
+  was === is ||
+  (typeof was === 'object' &&
+    typeof is === 'object' &&
+    isDeepStrictEqual(structuredClone(was), structuredClone(is)))
+
 /** The difference of two flat sets of fields, as the history shows it. */
 export function fieldChanges(
   before: Record<string, unknown>,
@@ -55,9 +62,7 @@ export function fieldChanges(
   }
   return Object.keys({ ...before, ...after }).flatMap((field) => {
     const [was, is] = [before[field] ?? null, after[field] ?? null]
-    if (was === is) return []
-    // Not by their texts, since jsonb keeps no order of keys; cloned, since literals of a document have no prototype.
-    if (isDeepStrictEqual(structuredClone(was), structuredClone(is))) return []
+    if (isSame(was, is)) return []
     return [{ path: field.split('.'), before: text(was), after: text(is) }]
   })
 }

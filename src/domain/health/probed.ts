@@ -37,9 +37,9 @@ const ALL = `lb.rules_generation AS "rulesGeneration", lb.port, lb.health_check 
 /**
  * Load balancers with those of their backends that live in the cluster ($1), are checked, and fulfil a
  * condition; but for addresses that other clusters of the region, where a prober stands, know too (of
- * those, the ones that `leftTo`).
+ * those, the ones that `leftTo`). `of`: which of its backends.
  */
-const backendsIn = (what: string, condition: string, leftTo: string): string => `
+const backendsIn = (what: string, condition: string, leftTo: string, of = 'true'): string => `
 SELECT lb.id, ${what}
 FROM cluster AS here
 JOIN (
@@ -48,20 +48,25 @@ JOIN (
   SELECT vpc_id, address FROM endpoint JOIN cluster AS other ON other.id = endpoint.cluster_id
   WHERE other.has_prober AND other.region_id = (SELECT region_id FROM cluster WHERE id = $1)
     AND ${leftTo}) AS known ON true
-JOIN backend ON backend.address = known.address AND backend.admin_state <> 'DISABLED'
-JOIN load_balancer lb ON lb.id = backend.load_balancer_id AND lb.vpc_id = known.vpc_id
-  AND lb.region_id = here.region_id AND lb.deleting_since IS NULL
-  AND (lb.health_check ->> 'enabled')::boolean
+-- With OFFSET they are looked up in this order, whatever was in the tables when it was planned.
+CROSS JOIN LATERAL (
+  SELECT * FROM backend
+  WHERE backend.address = known.address AND admin_state <> 'DISABLED' AND ${of} OFFSET 0) AS backend
+CROSS JOIN LATERAL (
+  SELECT * FROM load_balancer
+  WHERE load_balancer.id = backend.load_balancer_id AND vpc_id = known.vpc_id AND region_id = here.region_id
+    AND deleting_since IS NULL AND (health_check ->> 'enabled')::boolean OFFSET 0) AS lb
 WHERE here.id = $1 AND ${condition}
-GROUP BY lb.id`
+GROUP BY lb.id, lb.rules_generation, lb.port, lb.health_check`
 
 const HERE = ['here.has_prober', 'other.id < $1'] as const
 const MARKS = backendsIn(MARK, ...HERE)
 const PROBED = backendsIn(ALL, `${HERE[0]} AND lb.id = ANY ($2::uuid[])`, HERE[1])
 const NOT_PROBED = backendsIn(
   ALL,
-  `NOT here.has_prober AND backend.health_reason <> 'NoProber'`,
+  'NOT here.has_prober',
   'other.id <> $1',
+  `health_reason <> 'NoProber'`,
 )
 
 /**

@@ -50,7 +50,9 @@ export async function refoldAll(
     const status = foldStored(stored, now, probes)
     if (isDeepStrictEqual(status, stored.status)) return []
     const version = announce ? stored.version + 1 : stored.version
-    return { id: stored.id, status, version, event: announce ? announcement(stored, status) : null }
+    const { phase, observedGeneration: observed } = status
+    const event = announce ? announcement(stored, status) : null
+    return { id: stored.id, status, phase, observed, version, event }
   })
   const followed = folded.length === 0 ? [] : await write(client, folded)
   await refoldReservations(client, [...new Set([...followed, ...letGo])])

@@ -135,6 +135,8 @@ WITH leaving AS MATERIALIZED (
   SELECT stored.load_balancer_id AS id, cluster.id AS cluster FROM cluster
   JOIN placement stored ON stored.cluster_id = cluster.id AND stored.placed
   WHERE cluster.mode = 'DRAINED' AND cluster.forgotten_at IS NULL
+    -- Known before placements are gone through: as a rule no cluster is drained.
+    AND EXISTS (SELECT FROM cluster WHERE mode = 'DRAINED' AND forgotten_at IS NULL)
     AND EXISTS (SELECT FROM placement other
       JOIN cluster taker ON taker.id = other.cluster_id AND taker.mode <> 'DRAINED' AND taker.unreachable_since IS NULL
       WHERE other.load_balancer_id = stored.load_balancer_id AND other.placed

@@ -60,8 +60,9 @@ export async function withdrawStrays(
   const { rowCount } = await store.pool.query(
     `INSERT INTO placement (load_balancer_id, cluster_id, placed, due)
      SELECT lb.id, $1, false, clock_timestamp() FROM load_balancer lb
-     WHERE lb.id = ANY ($2::uuid[]) OR lb.id IN (
-       SELECT hold.load_balancer_id FROM hold WHERE hold.cluster_id = $1 AND hold.gone_at IS NULL)
+     WHERE (lb.id = ANY ($2::uuid[]) OR lb.id IN (
+       SELECT hold.load_balancer_id FROM hold WHERE hold.cluster_id = $1 AND hold.gone_at IS NULL))
+       AND NOT EXISTS (SELECT FROM placement WHERE placement.load_balancer_id = lb.id AND placement.cluster_id = $1)
      ORDER BY lb.id ON CONFLICT DO NOTHING`,
     [cluster, ids],
   )

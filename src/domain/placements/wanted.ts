@@ -14,15 +14,17 @@ export type TakenPlacement = {
   trace?: string | null
 }
 
-/** A placement as `wanted_json` answers it, and the ids of the backends that the cluster doesn't take. */
+/** A placement as `wanted_json` answers it. */
 export type WantedRow = {
   wanted: Omit<Wanted, 'backends'> & {
     applied: number
     holds: { vip: string; rule: string }[]
-    health: { enabled: number; notUnhealthy: number }
+    /** null: none of its backends is unhealthy. */
+    health: { enabled: number; notUnhealthy: number } | null
     minimumHealthyPercent: number
     backends: (Omit<WantedBackend, 'unhealthy'> & { healthState: HealthState })[]
   }
+  /** The ids of the backends that the cluster doesn't take. */
   cordoned: string[]
 }
 
@@ -64,14 +66,10 @@ export async function readWanted(
   ids: string[],
 ): Promise<Map<string, TakenPlacement>> {
   const { rows } = await store.pool.query<
-    { id: string; trace: string | null; behind: boolean | null } & WantedRow
+    { id: string; trace: string | null; behind: boolean } & WantedRow
   >({
     name: 'read-wanted',
-    text: `
-SELECT id, wanted, ARRAY(SELECT cordoned_backends($1, id)::text) AS cordoned, (
-  SELECT trace FROM placement WHERE load_balancer_id = id AND cluster_id = $1 AND asked > applied) AS trace, (
-  SELECT report #>> '{cluster,reason}' = 'StoreBehind' FROM placement WHERE load_balancer_id = id AND cluster_id = $1) AS behind
-FROM wanted_json($1, $2::uuid[])`,
+    text: 'SELECT id, wanted, cordoned::text[], trace, behind FROM wanted_json($1, $2::uuid[])',
     values: [cluster, ids],
   })
   return new Map(
@@ -89,7 +87,8 @@ FROM wanted_json($1, $2::uuid[])`,
  */
 export function toTaken({ wanted: row, cordoned }: WantedRow): TakenPlacement {
   const { applied, holds, health, minimumHealthyPercent, backends, ...wanted } = row
-  const open = failsOpen(health.enabled, health.notUnhealthy, minimumHealthyPercent)
+  const open =
+    health !== null && failsOpen(health.enabled, health.notUnhealthy, minimumHealthyPercent)
   return {
     applied,
     holds,

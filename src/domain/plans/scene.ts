@@ -100,7 +100,7 @@ CROSS JOIN LATERAL (
   -- What a move leaves standing for a while is not what it comes to.
   SELECT json_agg(json_build_object(
     'wanted', wanted::jsonb || '{"awaitsSuccessor": false}',
-    'cordoned', ARRAY(SELECT cordoned_backends(cluster.id, id))) ORDER BY id) AS list
+    'cordoned', cordoned) ORDER BY id) AS list
   FROM wanted_json(cluster.id, $1::uuid[])) AS placed
 WHERE cluster.forgotten_at IS NULL AND cluster.region_id IN (
   SELECT region_id FROM load_balancer WHERE id = ANY ($1::uuid[])

@@ -10,7 +10,7 @@ export type Finding = { name: string; value: number; unit?: string } & (
 
 /** How large a run is: all of it, or just enough to see that it works. */
 export type Scale = { seconds: number; rounds: number; part: number }
-export const FULL: Scale = { seconds: 4, rounds: 3, part: 1 }
+export const FULL: Scale = { seconds: 4, rounds: 5, part: 1 }
 export const TINY: Scale = { seconds: 0.2, rounds: 1, part: 0.01 }
 
 /** As many as a full run has, or the part of them that this one has, but some at least. */
@@ -57,8 +57,11 @@ export function measuring(): (calls: number) => Rate {
   }
 }
 
+/** The median of some rounds, and what each of them was. */
+export type Measured = Rate & { rounds: readonly Rate[] }
+
 /** What was measured under a name. */
-export type Found = (name: string) => Rate
+export type Found = (name: string) => Measured
 
 /**
  * Measures some things in turns, so that a machine whose speed drifts treats them alike, and answers
@@ -78,32 +81,38 @@ export async function inTurns(
   for (let round = 0; round < scale.rounds; round += 1) {
     for (const { measure, rates } of each) rates.push(await measure())
   }
-  const medians = new Map<string, Rate>()
+  const found = new Map<string, Measured>()
   for (const { name, rates } of each) {
     const cpus = rates.flatMap(({ cpu }) => cpu ?? [])
     const perSecond = median(rates.map((one) => one.perSecond))
     const cpu = cpus.length === 0 ? null : median(cpus)
-    medians.set(name, { perSecond, cpu })
+    found.set(name, { perSecond, cpu, rounds: rates })
     console.log(`  ${name.padEnd(14)} ${wordsOf({ perSecond, cpu })}`)
   }
   return (name) => {
-    const found = medians.get(name)
-    if (found === undefined) throw new Error(`${name} was not measured`)
-    return found
+    const one = found.get(name)
+    if (one === undefined) throw new Error(`${name} was not measured`)
+    return one
   }
 }
 
 export const wordsOf = ({ perSecond, cpu }: Rate): string =>
   `${perSecond.toFixed(0)}/s${cpu === null ? '' : `, ${(cpu * 1000).toFixed(2)} ms of CPU each`}`
 
-/** Ours as a part of the floor: by rate, which decides, and by CPU, which others on the machine disturb less. */
+/**
+ * Ours as a part of the floor, the median of what each round says: its two runs follow one another, whereas the
+ * machine's speed may have changed by a third from one round to the next. By rate, which decides, and by CPU.
+ */
 export function compared(name: string, found: Found, atLeast: number): Finding[] {
-  const [floor, ours] = [found('floor'), found('ours')]
+  const [floor, ours] = [found('floor').rounds, found('ours').rounds]
+  const value = median(ours.map((one, round) => one.perSecond / (floor[round]?.perSecond ?? 0)))
+  const cpus = ours.flatMap(({ cpu }, round) => {
+    const other = floor[round]?.cpu ?? null
+    return cpu === null || other === null ? [] : [other / cpu]
+  })
   const byCpu: Finding[] =
-    floor.cpu === null || ours.cpu === null
-      ? []
-      : [{ name: `${name}, by CPU`, value: floor.cpu / ours.cpu, told: true }]
-  return [{ name, value: ours.perSecond / floor.perSecond, atLeast }, ...byCpu]
+    cpus.length === 0 ? [] : [{ name: `${name}, by CPU`, value: median(cpus), told: true }]
+  return [{ name, value, atLeast }, ...byCpu]
 }
 
 export const median = (values: number[]): number => percentile(values, 0.5)

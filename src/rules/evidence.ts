@@ -6,7 +6,7 @@ import { gone, isAhead, type Observed, tracedVips } from './observed.ts'
 import { type Proof, prove, servingStill } from './proof.ts'
 import type { Reason } from './reasons.ts'
 import type { BackendReport, Finding, PlacementReport, VipReport } from './report.ts'
-import { steps } from './steps.ts'
+import { type Steps, steps } from './steps.ts'
 import type { Wanted } from './wanted.ts'
 
 /** How long what was removed may wait for the data plane before it counts as stuck, in ms. */
@@ -17,7 +17,7 @@ type JudgedVip = { report: VipReport; settled: boolean }
 /**
  * Judges by the evidence in a cluster how far what is wanted there is in effect. `now` (RFC 3339)
  * is only compared with the time since when something is being removed; no message holds an age,
- * so equal objects give equal reports.
+ * so equal objects give equal reports. `left`: what is to be done yet, where the caller knows it.
  */
 export const judge = (
   wanted: Wanted,
@@ -25,6 +25,7 @@ export const judge = (
   observed: Observed,
   now: string,
   patience: number = TEARDOWN_PATIENCE,
+  left: Steps = steps(desired, observed),
 ): PlacementReport => {
   const cluster = judgeCluster(desired, observed)
   const proofs = new Map(
@@ -47,14 +48,13 @@ export const judge = (
       const wish = leftover(vip, desired)
       vips.set(vip, unserved(vip, wish, observed, stuck(vip, wish, observed)))
     }
-  const { now: toDo, waitingFor } = steps(desired, observed)
   return {
     asked: wanted.asked,
     generation: wanted.generation,
     inEffect:
       holds(cluster) &&
-      toDo.length === 0 &&
-      waitingFor.length === 0 &&
+      left.now.length === 0 &&
+      left.waitingFor.length === 0 &&
       [...vips.values()].every(({ settled }) => settled),
     vips: Object.fromEntries([...vips].map(([vip, { report }]) => [vip, report])),
     backends: judgeBackends(desired, observed, proofs),

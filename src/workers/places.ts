@@ -28,6 +28,8 @@ export class Places {
   readonly #touch: (loadBalancers: string[]) => void
   /** By place. */
   readonly #claims = new Map<string, string>()
+  /** By load balancer: the places that it claims. */
+  readonly #claimed = new Map<string, Set<string>>()
   /** By load balancer: the rules that it may be about to write. */
   readonly #rows = new Map<string, Set<string>>()
   /** By place: who waits for it. */
@@ -95,21 +97,30 @@ export class Places {
       claimant !== undefined && claimant !== loadBalancer
         ? `a binding of load balancer ${claimant}`
         : this.#standing.bindingAt(place, loadBalancer)
-    if (holder === undefined) this.#claims.set(key, loadBalancer)
-    else this.#waiting.set(key, (this.#waiting.get(key) ?? new Set()).add(loadBalancer))
+    if (holder === undefined) {
+      this.#claims.set(key, loadBalancer)
+      this.#claimed.set(loadBalancer, (this.#claimed.get(loadBalancer) ?? new Set()).add(key))
+    } else this.#waiting.set(key, (this.#waiting.get(key) ?? new Set()).add(loadBalancer))
     return holder
   }
 
   #hasRoom(loadBalancer: string, vip: string): boolean {
     const rule = ruleName(loadBalancer, canonical(vip))
     if (this.#standing.hasRule(rule)) return true
-    if (this.#taken() >= this.#limit) {
+    if (this.#isFull()) {
       this.#waitingForRoom.add(loadBalancer)
       return false
     }
     this.#waitingForRoom.delete(loadBalancer)
     this.#rows.set(loadBalancer, (this.#rows.get(loadBalancer) ?? new Set()).add(rule))
     return true
+  }
+
+  #isFull(): boolean {
+    let most = this.#standing.rows()
+    for (const rules of this.#rows.values()) most += rules.size
+    // Some of what is claimed may stand by now, and count twice.
+    return most >= this.#limit && this.#taken() >= this.#limit
   }
 
   #taken(): number {
@@ -122,9 +133,8 @@ export class Places {
   /** Answers the places that it had. */
   #drop(loadBalancer: string): string[] {
     this.#rows.delete(loadBalancer)
-    const freed = [...this.#claims].flatMap(([key, holder]) =>
-      holder === loadBalancer ? [key] : [],
-    )
+    const freed = [...(this.#claimed.get(loadBalancer) ?? [])]
+    this.#claimed.delete(loadBalancer)
     for (const key of freed) this.#claims.delete(key)
     return freed
   }

@@ -72,11 +72,11 @@ type Surroundings = {
 /** How many writes it took, and up to which number what was asked is done. */
 type Work = { wrote: number; done: number }
 
-/** What a look found: `failure` ended its writes, `left` are the VIPs of which nothing is left. */
+/** What a look found: `failure` ended its writes, `gone` are the VIPs of which nothing is left. */
 type Seen = {
   report: PlacementReport
   failure: ApiFailure | Unreachable | undefined
-  left: string[]
+  gone: string[]
   writes: number
 }
 
@@ -187,12 +187,12 @@ export class Reconciler {
     const { wanted, wish } = await this.#withHolds(taken, known)
     const seen = await this.#inPlace(() => this.#write(taken, wanted, wish, known, span))
     if (seen === undefined) return { wrote: 0, done: 0 }
-    const { report, failure, left, writes } = seen
+    const { report, failure, gone, writes } = seen
     written()
     // One that waits stays due.
     const applied = failure === undefined && !(wanted.awaitsSuccessor && !wanted.placed)
-    const news = left.length > 0 || (applied && taken.applied < wanted.asked)
-    await this.#tell(wanted, report, applied, left, news)
+    const news = gone.length > 0 || (applied && taken.applied < wanted.asked)
+    await this.#tell(wanted, report, applied, gone, news)
     if (failure !== undefined) throw failure
     if (writes > 0) {
       const { loadBalancer, generation } = wanted
@@ -223,7 +223,8 @@ export class Reconciler {
     const { store, owner, now, places, teardownPatience: patience } = this.#with
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
     const before = look()
-    const wrong = steps(wish, before).now
+    const lacking = steps(wish, before)
+    const wrong = lacking.now
     const settled = this.#reported.get(wanted.loadBalancer)?.inEffect ?? false
     const unasked = wrong.length > 0 && taken.applied >= wanted.asked
     const pause = unasked ? this.#repairs.rest(wanted.loadBalancer, settled) : 0
@@ -243,10 +244,11 @@ export class Reconciler {
       return undefined
     }
     const observed = todo.length === 0 ? before : look()
-    const finished = todo.length === 0 || steps(wish, observed).now.length === 0
+    const left = todo.length === 0 ? lacking : steps(wish, observed)
+    const finished = todo.length === 0 || left.now.length === 0
     if (failure === undefined && finished) this.#with.caughtUp(wanted.loadBalancer)
     const at = now().toISOString()
-    const report = judge(wanted, wish, observed, at, patience)
+    const report = judge(wanted, wish, observed, at, patience, left)
     const rest = pause > 0 ? pause : judgeAgainIn(observed, at, patience)
     if (rest !== undefined) this.#with.lookAgain(wanted.loadBalancer, rest)
     if (failure instanceof ApiFailure) {
@@ -254,8 +256,8 @@ export class Reconciler {
       report.cluster = found('FALSE', reason, REASONS[reason])
       report.inEffect = false
     }
-    const left = await this.#confirmation.ofGone(taken, wish, observed)
-    return { report, failure, left, writes: todo.length }
+    const gone = await this.#confirmation.ofGone(taken, wish, observed)
+    return { report, failure, gone, writes: todo.length }
   }
 
   /** What is desired, once holds are open on every VIP that shall get a rule here. */
@@ -333,14 +335,14 @@ export class Reconciler {
     wanted: Wanted,
     report: PlacementReport,
     applied: boolean,
-    left: string[],
+    gone: string[],
     news: boolean,
   ): Promise<void> {
     const { owner, reports } = this.#with
     const { loadBalancer } = wanted
     const last = this.#reported.get(loadBalancer)
     if (!news && isDeepStrictEqual(last, report)) return
-    const outcome = await reports.do({ owner, loadBalancer, report, applied, gone: left })
+    const outcome = await reports.do({ owner, loadBalancer, report, applied, gone })
     if (outcome === 'lease-lost') throw new LeaseLost(`cluster ${owner.cluster} has another owner`)
     if (outcome === 'over') this.#forget(loadBalancer)
     else this.#reported.set(loadBalancer, report)

@@ -12,7 +12,7 @@ export type Tls = Pick<SecureContextOptions, 'ca' | 'cert' | 'key' | 'pfx' | 'pa
 /** What a connection to one server needs: TLS for the socket, headers for each request. */
 export type Access = {
   tls: Tls
-  headers: Record<string, string>
+  headers: Record<string, string | string[]>
   /** Equal for equal `tls`: whether open connections may still be used. */
   tlsKey: string
 }
@@ -100,10 +100,10 @@ async function readAccess(
   if (passphrase !== undefined) tls.passphrase = passphrase
   if (servername !== undefined) tls.servername = servername
   if (rejectUnauthorized !== undefined) tls.rejectUnauthorized = rejectUnauthorized
-  const headers: Record<string, string> = {}
+  const headers: Access['headers'] = { ...context.impersonation }
   for (const [name, value] of Object.entries(options.headers ?? {})) {
-    // Token files end in a newline, which no header may hold.
-    if (typeof value === 'string') headers[name.toLowerCase()] = value.trim()
+    // Token files end in a newline, which no header may hold. To act as nobody is to act as oneself.
+    if (typeof value === 'string' && value !== '') headers[name.toLowerCase()] = value.trim()
   }
   if (options.auth)
     headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`

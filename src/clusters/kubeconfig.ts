@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { delimiter, dirname, resolve } from 'node:path'
 import { KubeConfig, loadYaml, type User } from '@kubernetes/client-node'
 import { isRecord } from './failure.ts'
+import { type Headers, impersonationOf } from './impersonation.ts'
 import { commandIn, Program } from './program.ts'
 
 /** One context of a kubeconfig: which server, and as whom. */
@@ -16,6 +17,8 @@ export type ClusterContext = {
   fingerprint: string
   /** Holds the user's bearer token, whatever other token the file has. */
   tokenFile: string | undefined
+  /** Besides the name: as whom the user acts. */
+  impersonation: Headers
   /** The user's credentials are handed out by a program, which knows how long they are good. */
   hasProgram: boolean
   /**
@@ -143,8 +146,11 @@ async function readContexts(files: string[]): Promise<Map<string, ClusterContext
   return contexts
 }
 
-/** A file as client-node has it, and the token files of its users, by name, which client-node leaves out. */
-type ReadConfig = { config: KubeConfig; folder: string; tokenFiles: Map<string, string> }
+/** What client-node leaves out of a user. */
+type LeftOut = { tokenFile: string | undefined; impersonation: Headers }
+
+/** A file as client-node has it, and what that leaves out of its users, by name. */
+type ReadConfig = { config: KubeConfig; folder: string; leftOut: Map<string, LeftOut> }
 
 async function readConfig(file: string): Promise<ReadConfig> {
   const text = await readFile(file, 'utf8')
@@ -160,17 +166,18 @@ async function readConfig(file: string): Promise<ReadConfig> {
   if (entries.every(({ length }) => length === 0)) throw new Error(`${file} is no kubeconfig`)
   const folder = dirname(file)
   config.makePathsAbsolute(folder)
-  return { config, folder, tokenFiles: tokenFilesIn(text, folder) }
+  return { config, folder, leftOut: leftOutOf(text, folder) }
 }
 
-function tokenFilesIn(text: string, folder: string): Map<string, string> {
+function leftOutOf(text: string, folder: string): Map<string, LeftOut> {
   const document = loadYaml<unknown>(text)
   const users = isRecord(document) && Array.isArray(document['users']) ? document['users'] : []
   return new Map(
-    users.filter(isRecord).flatMap(({ name, user }): [string, string][] => {
-      const tokenFile = isRecord(user) ? user['tokenFile'] : undefined
-      if (typeof name !== 'string' || typeof tokenFile !== 'string') return []
-      return [[name, resolve(folder, tokenFile)]]
+    users.filter(isRecord).flatMap(({ name, user }): [string, LeftOut][] => {
+      if (typeof name !== 'string' || !isRecord(user)) return []
+      const file = user['tokenFile']
+      const tokenFile = typeof file === 'string' ? resolve(folder, file) : undefined
+      return [[name, { tokenFile, impersonation: impersonationOf(user) }]]
     }),
   )
 }
@@ -188,18 +195,19 @@ function contextIn(
     .find((candidate) => candidate.name === context?.cluster)
   if (context === undefined || cluster === undefined || !isHttp(cluster.server)) return undefined
   // Without a user client-node leaves out the cluster's CA too: an anonymous one has no credentials.
-  const { user, tokenFile } = context.user
+  const { user, tokenFile, impersonation } = context.user
     ? userIn(places, context.user)
-    : { user: { name: 'anonymous' } }
+    : { user: { name: 'anonymous' }, ...NOTHING }
   if (user === undefined) return undefined
   const { exec, ...plain } = user
   const command = commandIn(exec)
-  const content = JSON.stringify({ cluster, user, tokenFile })
+  const content = JSON.stringify({ cluster, user, tokenFile, impersonation })
   return {
     name,
     server: cluster.server,
     proxyUrl: cluster.proxyUrl,
     tokenFile,
+    impersonation,
     hasProgram: command !== undefined,
     fingerprint: createHash('sha256').update(content).digest('base64url'),
     open: () => {
@@ -216,15 +224,15 @@ function contextIn(
   }
 }
 
-function userIn(places: ReadConfig[], name: string): { user?: User; tokenFile?: string } {
-  for (const { config, folder, tokenFiles } of places) {
+const NOTHING: LeftOut = { tokenFile: undefined, impersonation: {} }
+
+function userIn(places: ReadConfig[], name: string): LeftOut & { user?: User } {
+  for (const { config, folder, leftOut } of places) {
     const found = config.getUsers().find((one) => one.name === name)
-    if (found === undefined) continue
-    const user = withProgram(found, folder)
-    const tokenFile = tokenFiles.get(name)
-    return { user, ...(tokenFile === undefined ? {} : { tokenFile }) }
+    if (found !== undefined)
+      return { user: withProgram(found, folder), ...(leftOut.get(name) ?? NOTHING) }
   }
-  return {}
+  return NOTHING
 }
 
 /** A program that is named by a path is looked for beside the file, one without in PATH. */

@@ -50,7 +50,7 @@ export class Line {
   ): Promise<Dispatcher.ResponseData> {
     const access = await this.credentials.access()
     if (this.#ended) throw new Unreachable('the connection was given up')
-    const headers: Record<string, string> = {
+    const headers: Access['headers'] = {
       ...access.headers,
       accept: 'application/json',
       'user-agent': USER_AGENT,

@@ -114,6 +114,40 @@ test("a user's token file, beside its kubeconfig, counts before its token, and i
   expect(await token()).toBe('Bearer third')
 })
 
+test('who acts as somebody else says so in every call, with uid, groups and what else there is', async () => {
+  const server = await serve('it')
+  const user = {
+    token: 'mine',
+    as: 'jane',
+    'as-uid': 'u-1',
+    'as-groups': ['developers', 'admins'],
+    'as-user-extra': { 'acme.com/Project': ['one', 'two'] },
+  }
+  const file = join(await folder(), 'config')
+  const entries = { jane: user, nobody: { ...user, as: '' }, mine: { token: 'mine' } }
+  const contexts = Object.entries(entries).map(([name, user]) => [
+    name,
+    { server: server.url, user },
+  ])
+  await writeFile(file, kubeconfigText(Object.fromEntries(contexts)))
+  const { names } = await openFleet(file)
+  for (const context of Object.keys(entries)) await names(context)
+  const said = server.calls.map(({ headers }) =>
+    Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('impersonate'))),
+  )
+  expect(said).toEqual([
+    {
+      'impersonate-user': 'jane',
+      'impersonate-uid': 'u-1',
+      'impersonate-group': 'developers, admins',
+      'impersonate-extra-acme.com%2fproject': 'one, two',
+    },
+    // Without a name there is nobody to act as.
+    {},
+    {},
+  ])
+})
+
 test('a server is trusted by its own CA only, and by the name the context gives', async () => {
   const dir = await folder()
   const [ca, other] = [await Authority.create('ca'), await Authority.create('other')]

@@ -183,16 +183,18 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
     beforeAll(async () => {
       const { server } = running()
       const users = [undefined, ...rights].map((right, index) => ({ right, user: `user-${index}` }))
+      // All by one certificate, of an administrator who acts as each of them.
+      const { clientCertificate, clientKey } = server
+      const pair = {
+        'client-certificate-data': base64(clientCertificate),
+        'client-key-data': base64(clientKey),
+      }
       const entries = await Promise.all(
         users.map(async ({ right, user }) => {
           const rest = right === undefined ? manifests : without(manifests, right)
           for (const manifest of bound(rest, user)) await apply(admin, manifest)
-          const { certificate, key } = await server.issue(user)
-          const pair = {
-            'client-certificate-data': base64(certificate),
-            'client-key-data': base64(key),
-          }
-          return [user, { server: server.url, cluster: authority(server), user: pair }] as const
+          const acting = { ...pair, as: user }
+          return [user, { server: server.url, cluster: authority(server), user: acting }] as const
         }),
       )
       const file = join(folder, 'users')

@@ -34,7 +34,7 @@ const versions = async () => {
 async function abandoned(seconds: number): Promise<string> {
   await installation.workers.close()
   const { rows } = await installation.store.pool.query<{ since: string }>(
-    `UPDATE cluster SET lease_until = clock_timestamp() - make_interval(secs => $1)
+    `UPDATE cluster SET lease_until = now() - make_interval(secs => $1)
      RETURNING rfc3339(lease_until) AS since`,
     [seconds],
   )

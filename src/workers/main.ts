@@ -1,4 +1,5 @@
 /** A worker's process in production: `npm run worker`. */
+import { delimiter } from 'node:path'
 import { pino } from 'pino'
 import { Fleet } from '../clusters/fleet.ts'
 import { Kubeconfig } from '../clusters/kubeconfig.ts'
@@ -42,8 +43,11 @@ export async function runWorker(
     throw new ConfigurationError('KUBECONFIG', 'one or several kubeconfig files')
   }
   const log = pino({ name: 'worker', level: environment.logLevel })
-  const kubeconfig = await Kubeconfig.open(environment.kubeconfig.join(':'), {
+  const kubeconfig = await Kubeconfig.open(environment.kubeconfig.join(delimiter), {
     onProblem: (error) => log.error({ err: error }, 'the kubeconfig could not be read'),
+  }).catch((error: unknown) => {
+    const found = error instanceof Error ? error.message : String(error)
+    throw new ConfigurationError('KUBECONFIG', 'one or several kubeconfig files', found)
   })
   const store = openStore({
     connectionString,

@@ -34,39 +34,40 @@ const ALL = `lb.rules_generation AS "rulesGeneration", lb.port, lb.health_check 
     'mark', health_mark(backend.health_state, backend.health_reason, backend.health_since))) AS backends,
   ${MARK}`
 
+// Each step below looks up a few rows by the only index that serves it, and with OFFSET in the order written here:
+// so no backend is met twice however many VPCs use its address, whatever was in the tables when it was planned.
+const LIVING_HERE = `(SELECT DISTINCT address FROM endpoint WHERE cluster_id = $1) AS one
+CROSS JOIN LATERAL (SELECT * FROM backend WHERE address = one.address OFFSET 0) AS backend
+CROSS JOIN LATERAL (SELECT * FROM load_balancer WHERE id = backend.load_balancer_id OFFSET 0) AS lb`
+const OF_THOSE_NAMED = `unnest($2::uuid[]) AS named (id)
+CROSS JOIN LATERAL (SELECT * FROM load_balancer WHERE id = named.id OFFSET 0) AS lb
+CROSS JOIN LATERAL (SELECT * FROM backend WHERE load_balancer_id = lb.id OFFSET 0) AS backend`
+
 /**
- * Load balancers with those of their backends that live in the cluster ($1), are checked, and fulfil a
+ * Load balancers with those of some backends that live in the cluster ($1), are checked, and fulfil a
  * condition; but for addresses that other clusters of the region, where a prober stands, know too (of
- * those, the ones that `leftTo`). `of`: which of its backends.
+ * those, the ones that `leftTo`).
  */
-const backendsIn = (what: string, condition: string, leftTo: string, of = 'true'): string => `
+const backendsIn = (what: string, some: string, condition: string, leftTo: string): string => `
 SELECT lb.id, ${what}
-FROM cluster AS here
-JOIN (
-  SELECT vpc_id, address FROM endpoint WHERE cluster_id = $1
-  EXCEPT
-  SELECT vpc_id, address FROM endpoint JOIN cluster AS other ON other.id = endpoint.cluster_id
-  WHERE other.has_prober AND other.region_id = (SELECT region_id FROM cluster WHERE id = $1)
-    AND ${leftTo}) AS known ON true
--- With OFFSET they are looked up in this order, whatever was in the tables when it was planned.
+FROM cluster AS here CROSS JOIN ${some}
 CROSS JOIN LATERAL (
-  SELECT * FROM backend
-  WHERE backend.address = known.address AND admin_state <> 'DISABLED' AND ${of} OFFSET 0) AS backend
-CROSS JOIN LATERAL (
-  SELECT * FROM load_balancer
-  WHERE load_balancer.id = backend.load_balancer_id AND vpc_id = known.vpc_id AND region_id = here.region_id
-    AND deleting_since IS NULL AND (health_check ->> 'enabled')::boolean OFFSET 0) AS lb
-WHERE here.id = $1 AND ${condition}
+  SELECT bool_or(other.id = $1) AS here,
+    bool_or(other.has_prober AND other.region_id = here.region_id AND ${leftTo}) AS elsewhere
+  FROM (SELECT cluster_id FROM endpoint WHERE vpc_id = lb.vpc_id AND address = backend.address OFFSET 0) AS seen
+  JOIN cluster AS other ON other.id = seen.cluster_id) AS lives
+WHERE here.id = $1 AND ${condition} AND backend.admin_state <> 'DISABLED' AND lb.region_id = here.region_id
+  AND lb.deleting_since IS NULL AND (lb.health_check ->> 'enabled')::boolean AND lives.here AND NOT lives.elsewhere
 GROUP BY lb.id, lb.rules_generation, lb.port, lb.health_check`
 
-const HERE = ['here.has_prober', 'other.id < $1'] as const
-const MARKS = backendsIn(MARK, ...HERE)
-const PROBED = backendsIn(ALL, `${HERE[0]} AND lb.id = ANY ($2::uuid[])`, HERE[1])
+const [HERE, LEFT] = ['here.has_prober', 'other.id < $1'] as const
+const MARKS = backendsIn(MARK, LIVING_HERE, HERE, LEFT)
+const PROBED = backendsIn(ALL, OF_THOSE_NAMED, HERE, LEFT)
 const NOT_PROBED = backendsIn(
   ALL,
-  'NOT here.has_prober',
+  LIVING_HERE,
+  `NOT here.has_prober AND backend.health_reason <> 'NoProber'`,
   'other.id <> $1',
-  `health_reason <> 'NoProber'`,
 )
 
 /**

@@ -74,8 +74,9 @@ export async function readPage<T>(pool: Pool, list: List, page: PageRequest): Pr
       cursor: writeCursor(list.order, row.key, row.id),
       item: row.item,
     })),
-    hasNextPage: backward ? before !== undefined : more,
-    hasPreviousPage: backward ? more : after !== undefined,
+    // What a cursor names is beyond the page, also where the page is filled from the other end.
+    hasNextPage: before !== undefined || (!backward && more),
+    hasPreviousPage: after !== undefined || (backward && more),
   }
 }
 

@@ -39,6 +39,13 @@ describe('lists', () => {
     expect(last.pageInfo).toMatchObject({ hasPreviousPage: true, hasNextPage: false })
     const before = await page({ last: 3, before: last.pageInfo.startCursor })
     expect(before.nodes.map(({ name }) => name)).toEqual(names.slice(1, 4))
+    // Filled from the other end, a page ends at a cursor too, and isn't the whole list.
+    const { endCursor } = (await page({ first: 3 })).pageInfo
+    const { startCursor } = last.pageInfo
+    const begun = await page({ first: 7, before: startCursor })
+    expect(begun).toMatchObject({ totalCount: 7, pageInfo: { hasNextPage: true } })
+    const ended = await page({ last: 7, after: endCursor })
+    expect(ended).toMatchObject({ totalCount: 7, pageInfo: { hasPreviousPage: true } })
   })
 
   it('of load balancers are filtered by region, address in any spelling, label and phase', async () => {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import type { SecureContextOptions } from 'node:tls'
 import type { Clock } from './clock.ts'
+import { onTheWire } from './impersonation.ts'
 import type { ClusterContext } from './kubeconfig.ts'
 
 export type Tls = Pick<SecureContextOptions, 'ca' | 'cert' | 'key' | 'pfx' | 'passphrase'> & {
@@ -103,7 +104,8 @@ async function readAccess(
   const headers: Access['headers'] = { ...context.impersonation }
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     // Token files end in a newline, which no header may hold. To act as nobody is to act as oneself.
-    if (typeof value === 'string' && value !== '') headers[name.toLowerCase()] = value.trim()
+    if (typeof value === 'string' && value !== '')
+      headers[name.toLowerCase()] = onTheWire(value.trim())
   }
   if (options.auth)
     headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`

@@ -11,16 +11,27 @@ export function impersonationOf(user: Record<string, unknown>): Headers {
   const headers: Headers = {}
   if (typeof user['as'] !== 'string' || user['as'] === '') return headers
   if (typeof user['as-uid'] === 'string' && user['as-uid'] !== '')
-    headers['impersonate-uid'] = [user['as-uid']]
+    headers['impersonate-uid'] = [onTheWire(user['as-uid'])]
   const groups = textsIn(user['as-groups'])
   if (groups.length > 0) headers['impersonate-group'] = groups
   const extra = isRecord(user['as-user-extra']) ? user['as-user-extra'] : {}
   for (const [key, values] of Object.entries(extra)) {
-    // Keys may hold what a header's name may not, a slash for one.
-    headers[`impersonate-extra-${encodeURIComponent(key.toLowerCase())}`] = textsIn(values)
+    headers[`impersonate-extra-${nameOf(key)}`] = textsIn(values)
   }
   return headers
 }
 
+/** A header's value, each character of which is sent as one byte: what isn't ASCII goes as UTF-8. */
+export const onTheWire = (text: string): string => Buffer.from(text).toString('latin1')
+
+/** Keys may hold what a header's name may not, a slash or a parenthesis for one. */
+const nameOf = (key: string): string =>
+  onTheWire(key.toLowerCase()).replaceAll(
+    /[^\w.~-]/g,
+    (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  )
+
 const textsIn = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((each) => typeof each === 'string') : []
+  Array.isArray(value)
+    ? value.filter((each) => typeof each === 'string').map((each) => onTheWire(each))
+    : []

@@ -124,7 +124,8 @@ test('who acts as somebody else says so in every call, with uid, groups and what
     'as-user-extra': { 'acme.com/Project': ['one', 'two'] },
   }
   const file = join(await folder(), 'config')
-  const entries = { jane: user, nobody: { ...user, as: '' }, mine: { token: 'mine' } }
+  const abroad = { as: 'Jürgen', 'as-groups': ['größe', '東'], 'as-user-extra': { '(Ü%)': ['§'] } }
+  const entries = { jane: user, abroad, nobody: { ...user, as: '' }, mine: { token: 'mine' } }
   const contexts = Object.entries(entries).map(([name, user]) => [
     name,
     { server: server.url, user },
@@ -133,7 +134,14 @@ test('who acts as somebody else says so in every call, with uid, groups and what
   const { names } = await openFleet(file)
   for (const context of Object.keys(entries)) await names(context)
   const said = server.calls.map(({ headers }) =>
-    Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('impersonate'))),
+    Object.fromEntries(
+      Object.entries(headers).flatMap(([name, value]) =>
+        // Node reads a byte as a character.
+        name.startsWith('impersonate')
+          ? [[name, Buffer.from(`${value}`, 'latin1').toString()]]
+          : [],
+      ),
+    ),
   )
   expect(said).toEqual([
     {
@@ -141,6 +149,11 @@ test('who acts as somebody else says so in every call, with uid, groups and what
       'impersonate-uid': 'u-1',
       'impersonate-group': 'developers, admins',
       'impersonate-extra-acme.com%2fproject': 'one, two',
+    },
+    {
+      'impersonate-user': 'Jürgen',
+      'impersonate-group': 'größe, 東',
+      'impersonate-extra-%28%c3%bc%25%29': '§',
     },
     // Without a name there is nobody to act as.
     {},

@@ -105,7 +105,9 @@ export const wordsOf = ({ perSecond, cpu }: Rate): string =>
  */
 export function compared(name: string, found: Found, atLeast: number): Finding[] {
   const [floor, ours] = [found('floor').rounds, found('ours').rounds]
-  const value = median(ours.map((one, round) => one.perSecond / (floor[round]?.perSecond ?? 0)))
+  const value = median(
+    ours.map((one, round) => one.perSecond / (floor[round]?.perSecond ?? Number.NaN)),
+  )
   const cpus = ours.flatMap(({ cpu }, round) => {
     const other = floor[round]?.cpu ?? null
     return cpu === null || other === null ? [] : [other / cpu]

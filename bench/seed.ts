@@ -69,7 +69,7 @@ INSERT INTO placement (load_balancer_id, cluster_id, placed, asked, applied)
 SELECT (id || '00')::uuid, cluster, true, 1, 1 FROM numbers CROSS JOIN unnest($3::uuid[]) AS cluster`
 
 const COPY_STATUS = `
-UPDATE load_balancer lb SET status = replace(pattern.status::text, 'ffffffff-', left(lb.id::text, 9))::jsonb,
+UPDATE load_balancer lb SET status = replace(pattern.status::text, 'ffffffff-', left(lb.id::text, 9))::json,
   phase = pattern.phase
 FROM load_balancer pattern
 WHERE pattern.id = '${idOf(PATTERN)}'

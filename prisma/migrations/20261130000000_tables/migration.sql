@@ -166,7 +166,7 @@ CREATE TABLE "load_balancer" (
   "version" BIGINT NOT NULL DEFAULT 1,
   "phase" TEXT NOT NULL,
   "observed_generation" INTEGER NOT NULL DEFAULT 0,
-  -- Not JSONB: it is written and read as a whole, which takes half as long as text.
+  -- Not JSONB: it is written, and mostly read, as a whole, which takes half as long where it stays text.
   "status" JSON,
   "rests_until" TIMESTAMPTZ(3),
   "deleting_since" TIMESTAMPTZ(3),

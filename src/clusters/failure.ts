@@ -1,12 +1,17 @@
+import type { Resource } from '../rules/objects.ts'
 import { ApiFailure } from './cluster.ts'
 
 type Answer = { status: number; retryAfter: string | undefined; text: string }
 
-/** The failure an HTTP answer of 400 and above tells. */
-export function failureOfAnswer(answer: Answer): ApiFailure {
+/**
+ * The failure an HTTP answer of 400 and above tells. `about`: of which kind what was called is, which an answer
+ * that is no Status (the kind isn't served) doesn't tell.
+ */
+export function failureOfAnswer(answer: Answer, about?: Resource): ApiFailure {
+  const text = answer.text.slice(0, 300).trim() || `HTTP ${answer.status}`
   return failureOfStatus(parseJson(answer.text), {
     code: answer.status,
-    message: answer.text.slice(0, 300).trim() || `HTTP ${answer.status}`,
+    message: about === undefined ? text : `${about.plural}: ${text}`,
     retryAfterSeconds: seconds(answer.retryAfter),
   })
 }

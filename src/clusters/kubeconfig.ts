@@ -147,7 +147,7 @@ async function readContexts(files: string[]): Promise<Map<string, ClusterContext
 }
 
 /** What client-node leaves out of a user. */
-type LeftOut = { tokenFile: string | undefined; impersonation: Headers }
+type LeftOut = { tokenFile: string | undefined; impersonation: Headers | undefined }
 
 /** A file as client-node has it, and what that leaves out of its users, by name. */
 type ReadConfig = { config: KubeConfig; folder: string; leftOut: Map<string, LeftOut> }
@@ -198,7 +198,7 @@ function contextIn(
   const { user, tokenFile, impersonation } = context.user
     ? userIn(places, context.user)
     : { user: { name: 'anonymous' }, ...NOTHING }
-  if (user === undefined) return undefined
+  if (user === undefined || impersonation === undefined) return undefined
   const { exec, ...plain } = user
   const command = commandIn(exec)
   const content = JSON.stringify({ cluster, user, tokenFile, impersonation })

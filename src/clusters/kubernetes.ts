@@ -76,7 +76,7 @@ export class KubernetesCluster implements Cluster {
       body: JSON.stringify(object),
       signal: options.signal,
     })
-    return aboutSame(objectFromText<T>(succeeded(answer).text), resource, object.metadata)
+    return aboutSame(objectFromText<T>(succeeded(answer, resource).text), resource, object.metadata)
   }
 
   async remove(
@@ -97,7 +97,7 @@ export class KubernetesCluster implements Cluster {
       signal: options.signal,
     })
     if (tellsAbsent(answer) || (answer.status === 409 && uid !== undefined)) return 'absent'
-    const body = parseJson(succeeded(answer).text)
+    const body = parseJson(succeeded(answer, resource).text)
     // A Status when it is gone at once; the object itself while finalizers keep it.
     if (!isRecord(body)) throw new Unreachable('the answer to a delete is no Kubernetes object')
     return isRecord(body['metadata']) && body['metadata']['deletionTimestamp'] !== undefined
@@ -119,7 +119,7 @@ export class KubernetesCluster implements Cluster {
       signal: options.signal,
     })
     if (tellsAbsent(answer)) return undefined
-    return aboutSame(objectFromText<T>(succeeded(answer).text), resource, where)
+    return aboutSame(objectFromText<T>(succeeded(answer, resource).text), resource, where)
   }
 
   async list<T extends KubeObject>(
@@ -247,8 +247,8 @@ function queryOf(selection: Selection, more: Record<string, string>): URLSearchP
   return query
 }
 
-function succeeded(answer: ApiAnswer): ApiAnswer {
-  if (answer.status < 200 || answer.status > 299) throw failureOfAnswer(answer)
+function succeeded(answer: ApiAnswer, about?: Resource): ApiAnswer {
+  if (answer.status < 200 || answer.status > 299) throw failureOfAnswer(answer, about)
   return answer
 }
 

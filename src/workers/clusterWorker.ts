@@ -15,6 +15,7 @@ import { ClusterView } from './clusterView.ts'
 import { UNSURE } from './confirmation.ts'
 import { DataPlaneSchema } from './dataPlaneSchema.ts'
 import { DirtyQueue } from './dirtyQueue.ts'
+import { Failures } from './failures.ts'
 import { Inventory } from './inventory.ts'
 import { LIMITS, type Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
@@ -50,6 +51,7 @@ export class ClusterWorker {
   readonly #probing: Probing
   readonly #limits: Limits
   readonly #sweep: Sweep
+  readonly #failures: Failures
   readonly #chores: Chores
   readonly #reach: Reachability
   readonly #schema: DataPlaneSchema
@@ -139,6 +141,10 @@ export class ClusterWorker {
       },
     })
     const places = new Places({ standing: this.#view, limit: this.#limits.vipRows, touch })
+    // Each look says anew when the next one should be.
+    const lookAgain = (id: string, after: number) =>
+      this.#chores.appoint(id, after, () => this.#queue.add(id))
+    this.#failures = new Failures({ store, owner, lookAgain, log, random: Math.random })
     const reconciler = new Reconciler({
       store,
       cluster,
@@ -149,8 +155,8 @@ export class ClusterWorker {
       schemaChanged: () => this.#schema.read(),
       unanswered: (error) => this.#callFailed(error),
       refused: (id, trouble) => this.#reach.placement(id, trouble),
-      // Each look says anew when the next one should be.
-      lookAgain: (id, after) => this.#chores.appoint(id, after, () => this.#queue.add(id)),
+      lookAgain,
+      failures: this.#failures,
       caughtUp: (id) => this.#queue.caughtUp(id),
       reports: options.reports,
       teardownPatience: this.#limits.teardownPatience,
@@ -160,7 +166,6 @@ export class ClusterWorker {
       log,
       name: lease.name,
       observer: options.observer ?? UNOBSERVED,
-      random: Math.random,
       now: () => new Date(),
     })
     this.#sweep = new Sweep({
@@ -317,6 +322,7 @@ export class ClusterWorker {
 
   /** What waits after failures is tried at once: it may work now. */
   #hurry(): void {
+    this.#failures.hurry()
     this.#view.hurry()
     this.#inventory.hurry()
   }

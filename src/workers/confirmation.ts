@@ -1,4 +1,4 @@
-import type { Cluster } from '../clusters/cluster.ts'
+import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
 import type { TakenPlacement } from '../domain/placements/wanted.ts'
 import { canonical } from '../rules/addresses.ts'
 import type { Desired } from '../rules/desired.ts'
@@ -55,32 +55,43 @@ export class Confirmation {
     }
   }
 
-  /** The held VIPs of which nothing is left here. */
-  async ofGone(taken: TakenPlacement, wish: Desired, observed: Observed): Promise<string[]> {
-    const { loadBalancer } = taken.wanted
-    const left: string[] = []
-    for (const { vip, rule } of taken.holds) {
-      if (wish.vips[vip]?.wanted || !gone(vip, rule, observed)) continue
-      const wait = this.#unsureFor(rule)
-      if (wait > 0) {
-        this.#lookAgain(loadBalancer, wait)
-        continue
+  /** The held VIPs of which nothing is left here, and what kept us from asking after all of them. */
+  async ofGone(
+    taken: TakenPlacement,
+    wish: Desired,
+    observed: Observed,
+  ): Promise<{ gone: string[]; failure?: ApiFailure | Unreachable }> {
+    const found: string[] = []
+    try {
+      for (const { vip, rule } of taken.holds) {
+        if (wish.vips[vip]?.wanted || !gone(vip, rule, observed)) continue
+        if (await this.#isGone(taken.wanted.loadBalancer, vip, rule)) found.push(vip)
       }
-      const namespace = DATA_PLANE_NAMESPACE
-      const options = { signal: this.#signal }
-      const removed = await this.#cluster.remove(NETWORK_RULES, { name: rule, namespace }, options)
-      if (removed === 'deleting') continue
-      const labelled = (resource: Resource, labelSelector: string) =>
-        this.#cluster.list<ServiceVIPBinding>(resource, { namespace, labelSelector }, options)
-      const advertised = await labelled(BGP_ADVERTISEMENTS, `${ADVERTISEMENT_RULE_LABEL}=${rule}`)
-      const bound = await labelled(SERVICE_VIP_BINDINGS, `${LOAD_BALANCER_LABEL}=${loadBalancer}`)
-      if (advertised.length > 0 || bound.some(({ spec }) => canonical(spec.vipAddress) === vip)) {
-        this.#lookAgain(loadBalancer, UNSETTLED)
-      } else {
-        left.push(vip)
-      }
+      return { gone: found }
+    } catch (error) {
+      if (!(error instanceof ApiFailure || error instanceof Unreachable)) throw error
+      return { gone: found, failure: error }
     }
-    return left
+  }
+
+  async #isGone(loadBalancer: string, vip: string, rule: string): Promise<boolean> {
+    const wait = this.#unsureFor(rule)
+    if (wait > 0) {
+      this.#lookAgain(loadBalancer, wait)
+      return false
+    }
+    const namespace = DATA_PLANE_NAMESPACE
+    const options = { signal: this.#signal }
+    const removed = await this.#cluster.remove(NETWORK_RULES, { name: rule, namespace }, options)
+    if (removed === 'deleting') return false
+    const labelled = (resource: Resource, labelSelector: string) =>
+      this.#cluster.list<ServiceVIPBinding>(resource, { namespace, labelSelector }, options)
+    const advertised = await labelled(BGP_ADVERTISEMENTS, `${ADVERTISEMENT_RULE_LABEL}=${rule}`)
+    const bound = await labelled(SERVICE_VIP_BINDINGS, `${LOAD_BALANCER_LABEL}=${loadBalancer}`)
+    if (advertised.length === 0 && bound.every(({ spec }) => canonical(spec.vipAddress) !== vip))
+      return true
+    this.#lookAgain(loadBalancer, UNSETTLED)
+    return false
   }
 
   /** For how long (ms) yet a write of before may be done to a rule. */

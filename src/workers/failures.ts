@@ -31,6 +31,11 @@ export class Failures {
     this.#attempts.delete(loadBalancer)
   }
 
+  /** What they failed of may be over: whoever fails again has not failed before. */
+  hurry(): void {
+    this.#attempts.clear()
+  }
+
   /** Never rejects. `asked`: what it was about; 0: not known. */
   async postpone(loadBalancer: string, asked: number, error: unknown): Promise<void> {
     const { store, owner, random, log } = this.#with

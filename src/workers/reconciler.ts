@@ -18,7 +18,7 @@ import type { Capabilities, Wanted } from '../rules/wanted.ts'
 import { beginWork, endSpan, inSpan } from '../telemetry/traces.ts'
 import type { ClusterView } from './clusterView.ts'
 import { Confirmation } from './confirmation.ts'
-import { Failures } from './failures.ts'
+import type { Failures } from './failures.ts'
 import type { Logger } from './logger.ts'
 import type { Observer } from './observer.ts'
 import type { Places } from './places.ts'
@@ -65,7 +65,8 @@ type Surroundings = {
   /** Of the cluster. */
   name: string
   observer: Pick<Observer, 'reconciled'>
-  random: () => number
+  /** Has what failed tried again. */
+  failures: Failures
   now: () => Date
 }
 
@@ -91,7 +92,6 @@ export class Reconciler {
   readonly #with: Surroundings
   /** What was reported last, so that equal news isn't written again. */
   readonly #reported = new Map<string, PlacementReport>()
-  readonly #failures: Failures
   readonly #writing = new Slots(WRITING)
   readonly #repairs = new Repairs(() => performance.now())
   readonly #confirmation: Confirmation
@@ -103,7 +103,6 @@ export class Reconciler {
     const { store, owner } = surroundings
     this.#with = surroundings
     this.#confirmation = new Confirmation(surroundings)
-    this.#failures = new Failures(surroundings)
     this.#reads = new Together(
       async (ids) => {
         const taken = await readWanted(store, owner.cluster, ids)
@@ -137,7 +136,7 @@ export class Reconciler {
       }
       asked = taken.wanted.asked
       const { wrote, done } = await this.#traced(taken, written)
-      this.#failures.forget(loadBalancer)
+      this.#with.failures.forget(loadBalancer)
       this.#with.refused(loadBalancer, undefined)
       observer.reconciled(name, wrote > 0 ? 'written' : 'unchanged', seconds())
       return done
@@ -150,7 +149,7 @@ export class Reconciler {
       if (error instanceof Unreachable) this.#with.unanswered(error)
       if (error instanceof ApiFailure) this.#with.refused(loadBalancer, troubleOfWrite(error))
       log.warn({ err: error, loadBalancer }, 'a placement could not be brought closer')
-      await this.#failures.postpone(loadBalancer, asked, error)
+      await this.#with.failures.postpone(loadBalancer, asked, error)
       return 0
     }
   }
@@ -159,7 +158,7 @@ export class Reconciler {
     this.#with.places.release(loadBalancer)
     this.#with.view.forget(loadBalancer)
     this.#reported.delete(loadBalancer)
-    this.#failures.forget(loadBalancer)
+    this.#with.failures.forget(loadBalancer)
     this.#repairs.forget(loadBalancer)
     this.#with.refused(loadBalancer, undefined)
   }
@@ -224,7 +223,7 @@ export class Reconciler {
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
     const before = look()
     const lacking = steps(wish, before)
-    const wrong = lacking.now
+    const { now: wrong } = lacking
     const settled = this.#reported.get(wanted.loadBalancer)?.inEffect ?? false
     const unasked = wrong.length > 0 && taken.applied >= wanted.asked
     const pause = unasked ? this.#repairs.rest(wanted.loadBalancer, settled) : 0
@@ -236,28 +235,29 @@ export class Reconciler {
       wanted.asked += 1
     }
     // Where nothing is written nothing is waited for: what `before` shows is what is seen.
-    const failure = todo.length === 0 ? undefined : await this.#perform(todo, known, span)
+    const ended = todo.length === 0 ? undefined : await this.#perform(todo, known, span)
     // What came of a write without an answer isn't known: its claims stay until it is looked at again.
-    if (!(failure instanceof Unreachable)) places.release(wanted.loadBalancer)
-    if (failure instanceof SchemaChanged) {
+    if (!(ended instanceof Unreachable)) places.release(wanted.loadBalancer)
+    if (ended instanceof SchemaChanged) {
       this.#with.lookAgain(wanted.loadBalancer, 0)
       return undefined
     }
     const observed = todo.length === 0 ? before : look()
     const left = todo.length === 0 ? lacking : steps(wish, observed)
-    const finished = todo.length === 0 || left.now.length === 0
-    if (failure === undefined && finished) this.#with.caughtUp(wanted.loadBalancer)
+    if (ended === undefined && (left === lacking || left.now.length === 0))
+      this.#with.caughtUp(wanted.loadBalancer)
     const at = now().toISOString()
     const report = judge(wanted, wish, observed, at, patience, left)
     const rest = pause > 0 ? pause : judgeAgainIn(observed, at, patience)
     if (rest !== undefined) this.#with.lookAgain(wanted.loadBalancer, rest)
+    const confirmed = await this.#confirmation.ofGone(taken, wish, observed)
+    const failure = ended ?? confirmed.failure
     if (failure instanceof ApiFailure) {
       const reason = lackOf(failure) ?? 'ApplyFailed'
       report.cluster = found('FALSE', reason, REASONS[reason])
       report.inEffect = false
     }
-    const gone = await this.#confirmation.ofGone(taken, wish, observed)
-    return { report, failure, gone, writes: todo.length }
+    return { report, failure, gone: confirmed.gone, writes: todo.length }
   }
 
   /** What is desired, once holds are open on every VIP that shall get a rule here. */
@@ -267,10 +267,9 @@ export class Reconciler {
   ): Promise<{ wanted: Wanted; wish: Desired }> {
     const { places } = this.#with
     const { loadBalancer } = taken.wanted
-    const { holds } = taken
     const wanted = places.claim(taken.wanted, capabilities)
     const wish = desired(wanted, capabilities)
-    const held = new Set(holds.map(({ vip }) => vip))
+    const held = new Set(taken.holds.map(({ vip }) => vip))
     const missing = Object.entries(wish.vips)
       .filter(([vip, { wanted: served }]) => served && !held.has(vip))
       .map(([vip, { rule }]) => ({ loadBalancer, vip, rule }))

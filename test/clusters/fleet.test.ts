@@ -125,14 +125,17 @@ test('who acts as somebody else says so in every call, with uid, groups and what
   }
   const file = join(await folder(), 'config')
   const abroad = { as: 'Jürgen', 'as-groups': ['größe', '東'], 'as-user-extra': { '(Ü%)': ['§'] } }
-  const entries = { jane: user, abroad, nobody: { ...user, as: '' }, mine: { token: 'mine' } }
+  const mine = { token: 'mine', as: '', 'as-groups': [] }
+  const entries = { jane: user, abroad, mine, nobody: { ...user, as: '' } }
   const contexts = Object.entries(entries).map(([name, user]) => [
     name,
     { server: server.url, user },
   ])
   await writeFile(file, kubeconfigText(Object.fromEntries(contexts)))
   const { names } = await openFleet(file)
-  for (const context of Object.keys(entries)) await names(context)
+  for (const context of ['jane', 'abroad', 'mine']) await names(context)
+  // As somebody without a name: who that is meant to be can't be told.
+  await expect(names('nobody')).rejects.toThrow('no usable context nobody')
   const said = server.calls.map(({ headers }) =>
     Object.fromEntries(
       Object.entries(headers).flatMap(([name, value]) =>
@@ -156,7 +159,6 @@ test('who acts as somebody else says so in every call, with uid, groups and what
       'impersonate-extra-%28%c3%bc%25%29': '§',
     },
     // Without a name there is nobody to act as.
-    {},
     {},
   ])
 })

@@ -97,14 +97,14 @@ test('a 404 of a kind that is not served is no word about an object', async () =
   })
   const cluster = await connect(server)
   const where = { name: 'a', namespace }
-  for (const call of [
-    cluster.remove(NETWORK_RULES, where),
-    cluster.merge(NETWORK_RULES, where, {}),
-    cluster.list(NETWORK_RULES),
-  ]) {
-    const failure = await failureOf(call)
-    expect(failure).toMatchObject({ code: 404, reason: undefined, message: '404 page not found' })
+  const message = '404 page not found'
+  const writes = [cluster.remove(NETWORK_RULES, where), cluster.merge(NETWORK_RULES, where, {})]
+  for (const write of writes) {
+    const told = { code: 404, reason: undefined, message: `networkrules: ${message}` }
+    expect(await failureOf(write)).toMatchObject(told)
   }
+  const failure = await failureOf(cluster.list(NETWORK_RULES))
+  expect(failure).toMatchObject({ code: 404, reason: undefined, message })
   expect(await cluster.openapi('network.datumapis.com', 'v1alpha1')).toBeUndefined()
 })
 

@@ -157,6 +157,25 @@ describe.skipIf(!realClusters)(`with the rights of deploy/cluster-rbac.yaml and 
       await servedAgain(made)
     }, 90_000)
 
+    test('the kind of the rules, with all rules that there are', async () => {
+      const settled = await createSettled(installation, installation.addresses('us-east-1-a'))
+      const { group, plural } = NETWORK_RULES
+      const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+      await admin.call('DELETE', `${definitions}/${plural}.${group}`)
+      const made = await madeWithout('SchemaMissing')
+      const { reachable } = await clusterCalled(installation.operators, 'us-east-1-a')
+      expect(reachable.message).toContain(plural)
+      const now = await shown(
+        installation,
+        settled,
+        ({ status }) => status.provisioned.reason === 'SchemaMissing',
+      )
+      expect(now.status.provisioned.status).not.toBe('TRUE')
+      await running().upgrade('backends')
+      await servedAgain(made)
+      await servedAgain(settled)
+    }, 120_000)
+
     test('the namespace: while it ends, and when it is gone', async () => {
       const path = `/api/v1/namespaces/${namespace}`
       await admin.call('DELETE', path)

@@ -25,7 +25,7 @@ import { InventoryWorth } from './inventoryWorth.ts'
 import type { Limits } from './limits.ts'
 import type { Logger } from './logger.ts'
 import { Pacing } from './pacing.ts'
-import { endpointsOf, projectOf } from './seen.ts'
+import { endpointsOf, isUp, projectOf, uidsOfUp } from './seen.ts'
 import { Vanishing } from './vanishing.ts'
 
 /** Changes that come within this time (ms) are taken in together. */
@@ -93,7 +93,7 @@ export class Inventory {
     this.#worth = new InventoryWorth(options)
     this.#vanishing = new Vanishing({
       ...options.limits,
-      present: () => this.#attachments().size,
+      present: () => uidsOfUp(this.#attachments().values()).length,
       look: () => this.#look(),
       believe: (uids) => this.#forget(uids),
       changed: () => this.#tell(),
@@ -158,9 +158,14 @@ export class Inventory {
       else this.#dirtyAttachments.set(before, undefined)
     }
     if (object !== undefined && now !== undefined) {
-      this.#dirtyAttachments.set(now, object)
       // One that isn't up yet takes nothing's place.
-      if (isUp(object)) this.#vanishing.shown({ uid: now, key: keyOf(object) })
+      if (isUp(object)) {
+        this.#dirtyAttachments.set(now, object)
+        this.#vanishing.shown({ uid: now, key: keyOf(object) })
+      } else if (before === now && isUp(previous)) {
+        // As in a definition that lost a field: what says nothing any more is doubted like what is gone.
+        this.#vanishing.gone({ uid: now, key: keyOf(object) })
+      }
     }
     this.#wake()
   }
@@ -182,7 +187,7 @@ export class Inventory {
    */
   async begin(): Promise<void> {
     const known = await readKnownAttachments(this.#store, this.#owner.cluster)
-    const present = new Set([...this.#attachments().values()].map(({ metadata }) => metadata.uid))
+    const present = new Set(uidsOfUp(this.#attachments().values()))
     const vanished = known.filter(({ uid }) => !present.has(uid))
     const replaced = vanished.filter(({ key }) => isUp(this.#attachments().get(key)))
     this.#forget(replaced.map(({ uid }) => uid))
@@ -249,8 +254,7 @@ export class Inventory {
   }
 
   async #look(): Promise<Set<string>> {
-    const attachments = await this.#cluster.list<VpcAttachment>(VPC_ATTACHMENTS)
-    return new Set(attachments.flatMap(({ metadata }) => metadata.uid ?? []))
+    return new Set(uidsOfUp(await this.#cluster.list<VpcAttachment>(VPC_ATTACHMENTS)))
   }
 
   /** But for what is newer by now. */
@@ -341,5 +345,3 @@ export class Inventory {
 
 const keyOf = (object: KubeObject | undefined): string =>
   `${object?.metadata.namespace}/${object?.metadata.name}`
-
-const isUp = (attachment: VpcAttachment | undefined): boolean => endpointsOf(attachment).length > 0

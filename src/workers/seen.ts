@@ -29,3 +29,15 @@ export function endpointsOf(attachment: VpcAttachment | undefined): SeenEndpoint
     }
   })
 }
+
+/** Whether an attachment says all that its endpoints need. */
+export function isUp(attachment: VpcAttachment | undefined): boolean {
+  const { vpc, vpcAttachment, node } = attachment?.status ?? {}
+  const addresses = attachment?.spec?.interface?.addresses
+  return Boolean(vpc && vpcAttachment && node && addresses && addresses.length > 0)
+}
+
+/** Of those that are up. */
+export function uidsOfUp(attachments: Iterable<VpcAttachment>): string[] {
+  return [...attachments].filter(isUp).flatMap(({ metadata }) => metadata.uid ?? [])
+}

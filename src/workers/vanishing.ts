@@ -58,14 +58,16 @@ export class Vanishing {
     }, this.#with.settle)
   }
 
-  /** One is shown: what was called so before is known to be gone. */
+  /** One is shown: itself it is there, and what was called so before is known to be gone. */
   shown({ uid, key }: Vanished): void {
     this.#fresh.delete(uid)
+    const isBack = this.#doubted.has(uid)
     this.#clear(uid)
     const before = this.#byKey.get(key)
-    if (before === undefined) return
-    this.#clear(before)
-    this.#with.believe([before])
+    if (before !== undefined) {
+      this.#clear(before)
+      this.#with.believe([before])
+    } else if (!isBack) return
     if (this.#doubted.size === 0) this.#with.changed()
     else this.#confirmSoon()
   }

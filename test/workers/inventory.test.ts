@@ -353,4 +353,31 @@ describe('the brake: no rule is emptied', () => {
     const [rule] = (await rulesIn(cluster('b'))).filter(isOf(made))
     expect(rule?.metadata.deletionTimestamp).toBeUndefined()
   })
+
+  it('by attachments that all lose what an endpoint needs, as in a definition that lost a field', async () => {
+    const { address } = await endpoint('b')
+    const made = await createSettled(installation, [address])
+    const known = await endpoints('b')
+    const all = await cluster('b').cluster.list(VPC_ATTACHMENTS)
+    const put = async (lost: boolean) => {
+      for (const attachment of all) {
+        const { metadata } = attachment
+        const node = lost ? null : Object(attachment).status?.node
+        await cluster('b').writer.patchStatus(VPC_ATTACHMENTS, metadata, { status: { node } })
+      }
+    }
+    await put(true)
+    await inventory('InventoryDoubted', 'b')
+    // Also by a worker that begins meanwhile.
+    await installation.restartWorkers()
+    await createSettled(installation, [(await endpoint('a')).address])
+    await inventory('InventoryDoubted', 'b')
+    expect(await endpoints('b')).toBe(known)
+    await put(false)
+    await inventory('InventoryComplete', 'b')
+    expect(await endpoints('b')).toBe(known)
+    const [rule] = (await rulesIn(cluster('b'))).filter(isOf(made))
+    expect(rule?.metadata).toMatchObject({ name: expect.any(String) })
+    expect(rule?.metadata.deletionTimestamp).toBeUndefined()
+  })
 })

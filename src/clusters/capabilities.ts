@@ -1,6 +1,22 @@
-import { NETWORK_RULES } from '../rules/objects.ts'
+import { NETWORK_RULES, type Resource, SERVICE_VIP_BINDINGS } from '../rules/objects.ts'
 import type { CallOptions, Cluster } from './cluster.ts'
 import { isRecord } from './failure.ts'
+
+/** What is written of each kind: a schema that lacks a part of it refuses the whole. */
+const RULE = ['vpcRef', 'vipAddresses', 'protocol', 'port']
+const WRITTEN = {
+  backends: [...RULE, 'vpcAttachmentRef', 'backends'],
+  selector: [...RULE, 'backendSelector', 'backendPort'],
+  binding: [
+    'targetRef',
+    'vipAddress',
+    'port',
+    'protocol',
+    'backendAddress',
+    'backendPort',
+    'egressKind',
+  ],
+}
 
 /** What a cluster's NetworkRule can say. */
 export type RuleCapabilities = {
@@ -21,30 +37,47 @@ export async function readCapabilities(
   return capabilitiesOf(await cluster.openapi(group, version, options))
 }
 
-/** The capabilities an OpenAPI v3 document tells. */
+/**
+ * The capabilities an OpenAPI v3 document tells. There is no dialect where what it takes can't be written
+ * whole: a binding that reads back without a field would be removed, and never come back.
+ */
 export function capabilitiesOf(document: unknown): RuleCapabilities {
   const schemas = Object.values(inside(document, 'components', 'schemas'))
-  const fields = inside(schemas.find(isNetworkRule), 'properties', 'spec', 'properties')
+  const fields = fieldsOf(schemas, NETWORK_RULES)
   // A schema with both fields is read as the later dialect.
-  const dialect =
-    'backendSelector' in fields ? 'selector' : 'backends' in fields ? 'backends' : undefined
-  return { dialect, sessionAffinity: 'sessionAffinity' in fields }
+  const dialect = 'backendSelector' in fields ? 'selector' : 'backends'
+  const sessionAffinity = 'sessionAffinity' in fields
+  const written = WRITTEN[dialect].every((field) => field in fields)
+  const binds = dialect === 'selector' || takesBindings(schemas)
+  return { dialect: written && binds ? dialect : undefined, sessionAffinity }
 }
 
-function isNetworkRule(schema: unknown): boolean {
-  const { group, version, kind } = NETWORK_RULES
-  const kinds: unknown = isRecord(schema) ? schema['x-kubernetes-group-version-kind'] : undefined
+/** Where there are none at all, their list says so. */
+function takesBindings(schemas: unknown[]): boolean {
+  const fields = fieldsOf(schemas, SERVICE_VIP_BINDINGS)
   return (
-    Array.isArray(kinds) &&
-    kinds.some(
-      (one) =>
-        isRecord(one) &&
-        one['group'] === group &&
-        one['version'] === version &&
-        one['kind'] === kind,
-    )
+    !schemas.some(isOf(SERVICE_VIP_BINDINGS)) || WRITTEN.binding.every((field) => field in fields)
   )
 }
+
+const fieldsOf = (schemas: unknown[], resource: Resource): Record<string, unknown> =>
+  inside(schemas.find(isOf(resource)), 'properties', 'spec', 'properties')
+
+const isOf =
+  ({ group, version, kind }: Resource) =>
+  (schema: unknown): boolean => {
+    const kinds: unknown = isRecord(schema) ? schema['x-kubernetes-group-version-kind'] : undefined
+    return (
+      Array.isArray(kinds) &&
+      kinds.some(
+        (one) =>
+          isRecord(one) &&
+          one['group'] === group &&
+          one['version'] === version &&
+          one['kind'] === kind,
+      )
+    )
+  }
 
 /** The record at a path; an empty one where there is none. */
 function inside(value: unknown, ...path: string[]): Record<string, unknown> {

@@ -18,14 +18,23 @@ function document(kind: string, fields: Record<string, unknown>): unknown {
   }
 }
 
+const spec = (...names: string[]) => Object.fromEntries(names.map((name) => [name, {}]))
+const rule = spec('vpcRef', 'vipAddresses', 'protocol', 'port')
+const backends = { ...rule, vpcAttachmentRef: {}, backends: {} }
+
 test('the dialect and the affinity of a cluster are read from its schema', () => {
   const of = (fields: Record<string, unknown>) => capabilitiesOf(document('NetworkRule', fields))
-  expect(of({ backends: {}, vpcRef: {} })).toEqual({ dialect: 'backends', sessionAffinity: false })
-  expect(of({ backendSelector: {}, sessionAffinity: {} })).toEqual({
+  expect(of(backends)).toEqual({ dialect: 'backends', sessionAffinity: false })
+  expect(of({ ...rule, backendSelector: {}, backendPort: {}, sessionAffinity: {} })).toEqual({
     dialect: 'selector',
     sessionAffinity: true,
   })
-  expect(of({ vpcRef: {} })).toEqual({ dialect: undefined, sessionAffinity: false })
+  expect(of(rule)).toEqual({ dialect: undefined, sessionAffinity: false })
+})
+
+test.each(Object.keys(backends))('a rule without %s is of no dialect', (field) => {
+  const { [field]: _, ...fields }: Record<string, unknown> = backends
+  expect(capabilitiesOf(document('NetworkRule', fields)).dialect).toBeUndefined()
 })
 
 test.each([

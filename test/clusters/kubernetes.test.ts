@@ -295,8 +295,9 @@ test('failed calls leave no connection behind that cannot be used again', async 
 })
 
 test('what a cluster can do is read from the document it publishes', async () => {
+  const fields = ['vpcRef', 'vipAddresses', 'protocol', 'port', 'vpcAttachmentRef', 'backends']
   const schema = {
-    properties: { spec: { properties: { backends: {} } } },
+    properties: { spec: { properties: Object.fromEntries(fields.map((field) => [field, {}])) } },
     'x-kubernetes-group-version-kind': [
       { group: 'network.datumapis.com', version: 'v1alpha1', kind: 'NetworkRule' },
     ],

@@ -4,6 +4,8 @@ import { servingLabel } from '../../src/rules/names.ts'
 import {
   INSTANCE_LABEL,
   LOAD_BALANCER_LABEL,
+  SERVICE_VIP_BINDINGS,
+  type ServiceVIPBinding,
   VPC_ATTACHMENTS,
   type VpcAttachment,
 } from '../../src/rules/objects.ts'
@@ -172,5 +174,23 @@ describe('a cluster without a schema for rules', () => {
     await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
     const [rule] = (await rulesIn(cluster('d'))).filter(isOf(made))
     expect(listedIn(rule)).toHaveLength(2)
+  })
+
+  it('lets its bindings stand while their definition lacks a field, also for a worker that begins meanwhile', async () => {
+    const made = await createSettled(installation, installation.addresses('us-east-1-d'))
+    const bound = async () =>
+      (await cluster('d').cluster.list<ServiceVIPBinding>(SERVICE_VIP_BINDINGS))
+        .filter(({ spec }) => spec.vipAddress === vipOf(made))
+        .map(({ metadata: { uid, deletionTimestamp } }) => ({ uid, deletionTimestamp }))
+    const before = await bound()
+    const crd = new URL('../../dev/crds/servicevipbindings.yaml', import.meta.url)
+    const text = await readFile(crd, 'utf8')
+    cluster('d').server.storage.setCrd(text.replace('backendPort:', 'anotherPort:'))
+    await installation.restartWorkers()
+    await shown(installation, made, ({ status }) => status.provisioned.reason === 'SchemaMissing')
+    expect(await bound()).toEqual(before)
+    cluster('d').server.storage.setCrd(text)
+    await shown(installation, made, ({ status }) => status.provisioned.reason === 'InEffect')
+    expect(await bound()).toHaveLength(before.length)
   })
 })

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { KubeObject } from '../rules/objects.ts'
 import { compareVersions, keyOf } from './wire.ts'
 
@@ -102,11 +103,15 @@ export class Known<T extends KubeObject> {
   }
 }
 
+/** At one version a server tells less of an object while the definition of its kind lacks a field. */
 function isSame(known: KubeObject | undefined, object: KubeObject): boolean {
   return (
     known !== undefined &&
     known.metadata.uid === object.metadata.uid &&
-    known.metadata.resourceVersion === object.metadata.resourceVersion
+    known.metadata.resourceVersion === object.metadata.resourceVersion &&
+    ['spec', 'status'].every((part) =>
+      isDeepStrictEqual(Reflect.get(known, part), Reflect.get(object, part)),
+    )
   )
 }
 

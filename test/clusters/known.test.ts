@@ -135,3 +135,14 @@ test('however lists, events and late answers interleave, nothing is lost, told t
 function byName(one: KubeObject, other: KubeObject): number {
   return one.metadata.name < other.metadata.name ? -1 : 1
 }
+
+test('what a list shows otherwise at the same version is taken over, and what is equal is not told', () => {
+  const told: (object | undefined)[] = []
+  const known = new Known<KubeObject>((object) => told.push(object))
+  const whole = { ...rule('a', 7, 'uid'), spec: { port: 80, backends: [] } }
+  // As while the definition of its kind lacks a field.
+  const less = { ...whole, spec: { port: 80 } }
+  for (const shown of [less, whole, structuredClone(whole)])
+    known.takeList([shown], '9', () => true)
+  expect(told).toEqual([less, whole])
+})

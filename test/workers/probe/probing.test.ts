@@ -101,7 +101,8 @@ test('only transitions are events; streaks go on without', async () => {
 })
 
 test('what goes on failing says what it fails of now, and that is no event', async () => {
-  const id = await scene.create('web', [A, B])
+  // So many that none is healthy by what was asked before, while it isn't known yet that it is asked otherwise.
+  const id = await scene.create('web', [A, B], { healthCheck: { rise: 10 } })
   await scene.machine(A).refuse()
   scene.probe()
   await scene.until(id, ['UNHEALTHY', 'HEALTHY'])

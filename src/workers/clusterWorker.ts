@@ -250,6 +250,7 @@ export class ClusterWorker {
     this.#lookForNamespace()
     this.#reach.begun()
     this.#chores.every(this.#limits.rereadSchema, () => this.#schema.read())
+    this.#chores.every(this.#limits.ask, () => this.#schema.ask())
     this.#chores.every(this.#limits.sweep, () => this.#sweepOnce())
     await this.#lookAtAll()
     this.#log.info({}, 'the cluster is served')

@@ -55,6 +55,18 @@ export class DataPlaneSchema {
     return this.#reading
   }
 
+  /** Asks the cluster for nothing but an answer, and tells whether one came. */
+  async ask(): Promise<void> {
+    const { cluster, asked } = this.#with
+    try {
+      await demandAnswer(cluster)
+      asked(undefined)
+    } catch (error) {
+      if (!(error instanceof Unreachable)) throw error
+      asked(error)
+    }
+  }
+
   /** Rejects until it is known whether there is a data plane. */
   async demand(): Promise<void> {
     await this.read()

@@ -8,6 +8,8 @@ export type Limits = {
   teardownPatience: number
   /** A cluster's schema is read again this often (ms), and whenever a write finds it changed. */
   rereadSchema: number
+  /** Whether a cluster answers is asked this often (ms): one that nobody writes to is silent otherwise. */
+  ask: number
   /** What has no owner is looked for this often (ms). */
   sweep: number
   /** That attachments vanished is believed after this time (ms): what vanishes at once is seen together. */
@@ -20,6 +22,7 @@ export const LIMITS: Limits = {
   vipRows: 4_096,
   teardownPatience: TEARDOWN_PATIENCE,
   rereadSchema: 60_000,
+  ask: 10_000,
   sweep: 60_000,
   settle: 200,
   confirm: 2_000,

@@ -1,29 +1,23 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Span } from '@opentelemetry/api'
-import { ApiFailure, type Cluster, Unreachable } from '../clusters/cluster.ts'
-import type { Store } from '../db/client.ts'
-import type { Trouble } from '../domain/clusters.ts'
+import { ApiFailure, Unreachable } from '../clusters/cluster.ts'
 import { type HoldWish, holdKey, openHolds } from '../domain/placements/holds.ts'
-import { LeaseLost, type Ownership } from '../domain/placements/ownership.ts'
-import { askPlacement, type Outcome, type Told } from '../domain/placements/report.ts'
+import { LeaseLost } from '../domain/placements/ownership.ts'
+import { askPlacement } from '../domain/placements/report.ts'
 import { readWanted, type TakenPlacement } from '../domain/placements/wanted.ts'
 import { type Desired, desired } from '../rules/desired.ts'
 import { judge, judgeAgainIn } from '../rules/evidence.ts'
 import { found } from '../rules/findings.ts'
-import type { Observed } from '../rules/observed.ts'
+import { newestGeneration, type Observed } from '../rules/observed.ts'
 import { REASONS } from '../rules/reasons.ts'
 import type { PlacementReport } from '../rules/report.ts'
 import { type Step, steps } from '../rules/steps.ts'
 import type { Capabilities, Wanted } from '../rules/wanted.ts'
 import { beginWork, endSpan, inSpan } from '../telemetry/traces.ts'
-import type { ClusterView } from './clusterView.ts'
 import { Confirmation } from './confirmation.ts'
-import type { Failures } from './failures.ts'
-import type { Logger } from './logger.ts'
-import type { Observer } from './observer.ts'
-import type { Places } from './places.ts'
 import { Slots } from './probe/slots.ts'
 import { Repairs } from './repairs.ts'
+import type { Surroundings } from './surroundings.ts'
 import { Together } from './together.ts'
 import { lackOf, troubleOfWrite } from './trouble.ts'
 
@@ -34,41 +28,6 @@ const WRITING = 16
  * for it, or so long (ms) after it was read last.
  */
 const READING = { together: 12, apart: 150 }
-
-type Surroundings = {
-  store: Store
-  cluster: Cluster
-  view: ClusterView
-  places: Places
-  owner: Ownership
-  capabilities: () => Capabilities
-  /** A write didn't fit the cluster's schema, as far as it was known. */
-  schemaChanged: () => Promise<void>
-  /** A call had no answer. */
-  unanswered: (error: Unreachable) => void
-  /** What the cluster lacks for a load balancer's writes; undefined: nothing, as far as they tell. */
-  refused: (loadBalancer: string, trouble: Trouble | undefined) => void
-  /** Has a load balancer looked at again after a while (ms). */
-  lookAgain: (loadBalancer: string, after: number) => void
-  /** All that was noticed of a load balancer so far has been seen, and nothing is left to do. */
-  caughtUp: (loadBalancer: string) => void
-  /** Takes in reports; together with those of other load balancers and clusters. */
-  reports: Together<Told, Outcome>
-  /** How long (ms) what was removed may wait for the data plane before it counts as stuck. */
-  teardownPatience: number
-  leaseLost: () => void
-  /** From then on nothing may be written. */
-  signal: AbortSignal
-  /** Until then (ms) calls of the owner before may still be under way, since it didn't end in order. */
-  unsureUntil: number
-  log: Logger
-  /** Of the cluster. */
-  name: string
-  observer: Pick<Observer, 'reconciled'>
-  /** Has what failed tried again. */
-  failures: Failures
-  now: () => Date
-}
 
 /** How many writes it took, and up to which number what was asked is done. */
 type Work = { wrote: number; done: number }
@@ -222,6 +181,8 @@ export class Reconciler {
     const { store, owner, now, places, teardownPatience: patience } = this.#with
     const look = () => this.#observe(wanted.loadBalancer, wish, taken)
     const before = look()
+    // The store is behind as long as anything of a generation is there; then its own counts again.
+    if (newestGeneration(before) === 0) wish.rulesGeneration = wanted.rulesGeneration
     const lacking = steps(wish, before)
     const { now: wrong } = lacking
     const settled = this.#reported.get(wanted.loadBalancer)?.inEffect ?? false

@@ -3,6 +3,7 @@ import { hint } from '../../src/domain/hints.ts'
 import {
   BGP_ADVERTISEMENTS,
   DATA_PLANE_NAMESPACE,
+  GENERATION_ANNOTATION,
   INSTANCE_LABEL,
   type KubeObject,
   LOAD_BALANCER_LABEL,
@@ -15,6 +16,7 @@ import {
   VPC_ATTACHMENTS,
   VPCS,
 } from '../../src/rules/objects.ts'
+import type { LoadBalancer } from '../api/operations.ts'
 import { condition } from '../conformance/client.ts'
 import { useInstallation } from '../support/installation.ts'
 import { rulesIn, rulesUntil } from '../support/objects.ts'
@@ -145,4 +147,28 @@ it('a rule of ours whose spec somebody takes away gets it back, and stays the sa
   )
   expect(after.find(({ metadata }) => metadata.uid === uid)?.spec).toEqual(before.spec)
   await shown(installation, made, ({ status }) => status.provisioned.status === 'TRUE')
+})
+
+it('what was newer than the store stays as it is until it is gone, and is kept right again from then on', async () => {
+  const made = await createSettled(installation, installation.addresses('us-east-1-a'))
+  const { cluster: client } = cluster('a')
+  const mine = async () => (await rulesIn(cluster('a'))).find(isOf(made))
+  const { name = '', namespace = '' } = (await mine())?.metadata ?? {}
+  const change = (patch: object) => client.merge(NETWORK_RULES, { name, namespace }, patch)
+  const isBehind = ({ status }: LoadBalancer) => status.provisioned.reason === 'StoreBehind'
+
+  await change({ metadata: { annotations: { [GENERATION_ANNOTATION]: '99' } } })
+  await shown(installation, made, isBehind)
+  await change({ spec: { port: 4_712 } })
+  await resync()
+  expect((await mine())?.spec.port).toBe(4_712)
+  // Nothing tells any more that somebody knew better.
+  await change({ metadata: { annotations: { [GENERATION_ANNOTATION]: null } } })
+  await rulesUntil(cluster('a'), (rules) =>
+    rules.some((rule) => isOf(made)(rule) && rule.spec.port !== 4_712),
+  )
+  await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
+  await client.remove(NETWORK_RULES, { name, namespace })
+  await rulesUntil(cluster('a'), (rules) => rules.some(isOf(made)))
+  await shown(installation, made, ({ status }) => status.phase === 'ACTIVE')
 })

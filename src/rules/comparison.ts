@@ -35,6 +35,14 @@ const selectorOf = ({ spec }: { spec?: object }): unknown =>
 export const bindsAsWanted = (wish: ServiceVIPBinding, binding: ServiceVIPBinding): boolean =>
   sameFields(wish.spec, binding.spec)
 
+/**
+ * Whether all that keeps a binding from being what we want are fields that it lacks, as one reads back, and is
+ * stored when it is written, while the definition of bindings lacks them. None was ever made so: there is nothing
+ * else than what was made that the data plane could have taken up.
+ */
+export const isPruned = (wish: ServiceVIPBinding, binding: ServiceVIPBinding): boolean =>
+  !bindsAsWanted(wish, binding) && sameFields(wish.spec, binding.spec, true)
+
 /** Whether an object carries our labels and our annotation, beside whatever others put there. */
 export const carriesMarks = (wish: KubeObject, object: KubeObject): boolean =>
   sameFields(wish.metadata.labels, object.metadata.labels ?? {}) &&
@@ -42,21 +50,24 @@ export const carriesMarks = (wish: KubeObject, object: KubeObject): boolean =>
 
 /**
  * Whether everything that is wished is there and equal; further fields of maps are others' affair.
- * Lists must be equal as a whole, each of their items in its wished fields.
+ * Lists must be equal as a whole, each of their items in its wished fields. `lacking`: what isn't there counts as
+ * equal.
  */
-const sameFields = (wish: unknown, seen: unknown): boolean => {
-  if (wish === undefined) return true
+const sameFields = (wish: unknown, seen: unknown, lacking = false): boolean => {
+  if (wish === undefined || (lacking && seen === undefined)) return true
   if (Array.isArray(wish))
     return (
       Array.isArray(seen) &&
       wish.length === seen.length &&
-      wish.every((item, index) => sameFields(item, seen[index]))
+      wish.every((item, index) => sameFields(item, seen[index], lacking))
     )
   if (typeof wish === 'object' && wish !== null)
     return (
       typeof seen === 'object' &&
       seen !== null &&
-      Object.entries(wish).every(([key, value]) => sameFields(value, Reflect.get(seen, key)))
+      Object.entries(wish).every(([key, value]) =>
+        sameFields(value, Reflect.get(seen, key), lacking),
+      )
     )
   return wish === seen
 }

@@ -1,5 +1,12 @@
 import { canonical } from './addresses.ts'
-import { bindsAsWanted, carriesMarks, isAsWanted, type RuleMend, surplusOf } from './comparison.ts'
+import {
+  bindsAsWanted,
+  carriesMarks,
+  isAsWanted,
+  isPruned,
+  type RuleMend,
+  surplusOf,
+} from './comparison.ts'
 import type { AttachmentLabel, Desired } from './desired.ts'
 import { isBindingName, namePrefix, SERVING, servingLabel } from './names.ts'
 import {
@@ -71,7 +78,8 @@ const bindingSteps = (desired: Desired, observed: Observed) => {
   const present = observed.bindings.filter((binding) => isOurs(binding, desired))
   const unwanted = present.filter((binding) => {
     const wish = wanted.get(binding.metadata.name)
-    return !wish || isDeleting(binding) || !bindsAsWanted(wish, binding)
+    if (!wish || isDeleting(binding)) return true
+    return !bindsAsWanted(wish, binding) && !isPruned(wish, binding)
   })
   const relieved = unwanted.filter((binding) => !stillNeeded(binding, desired, observed))
   // The data plane keeps one row per node, so the old binding there must be gone before the next.
@@ -83,7 +91,7 @@ const bindingSteps = (desired: Desired, observed: Observed) => {
       .filter((wish) => {
         if (busyNodes.has(wish.spec.targetRef.name)) return false
         const binding = byName.get(wish.metadata.name)
-        return !binding || !carriesMarks(wish, binding)
+        return !binding || !carriesMarks(wish, binding) || isPruned(wish, binding)
       })
       .map(application(SERVICE_VIP_BINDINGS)),
     waitingFor: unwanted.map(({ metadata }) => metadata.name),

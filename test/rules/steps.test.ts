@@ -205,6 +205,20 @@ describe('steps', () => {
     expect(told(wish, { ...seen, bindings: [] })).toEqual([`apply ServiceVIPBinding ${name}`])
   })
 
+  test('a binding of which a field was lost is made whole, and not removed', () => {
+    const wish = desired(wanted(), BACKENDS)
+    const seen = asIs(wish)
+    const binding = first(seen.bindings)
+    Reflect.deleteProperty(binding.spec, 'backendPort')
+    Reflect.deleteProperty(binding.spec.targetRef, 'kind')
+    const apply = [`apply ServiceVIPBinding ${binding.metadata.name}`]
+    expect(told(wish, seen)).toEqual(apply)
+    expect(steps(wish, seen).waitingFor).toEqual([])
+    // Unless another field is another one's.
+    binding.spec.port = 4711
+    expect(told(wish, seen)).toEqual([`remove ServiceVIPBinding ${binding.metadata.name}`])
+  })
+
   test('the next backend of a node is bound only when the one before is gone', () => {
     const next = backend(2, { endpoint: endpoint(2, 'worker-1') })
     const before = desired(wanted({ backends: [backend(1), next] }), BACKENDS)

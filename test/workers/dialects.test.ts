@@ -176,6 +176,32 @@ describe('a cluster without a schema for rules', () => {
     expect(listedIn(rule)).toHaveLength(2)
   })
 
+  it('lets a binding stand that is written while its definition lacks a field, and makes it whole afterwards', async () => {
+    const made = await createSettled(installation, installation.addresses('us-east-1-d'))
+    const { cluster: client, server } = cluster('d')
+    const bound = async () =>
+      (await client.list<ServiceVIPBinding>(SERVICE_VIP_BINDINGS))
+        .filter(({ spec }) => spec.vipAddress === vipOf(made))
+        .map(({ metadata: { name, namespace, uid, deletionTimestamp } }) => ({
+          ...{ name, namespace, uid, deletionTimestamp },
+        }))
+    const before = await bound()
+    const crd = new URL('../../dev/crds/servicevipbindings.yaml', import.meta.url)
+    const text = await readFile(crd, 'utf8')
+    server.storage.setCrd(text.replace('backendPort:', 'anotherPort:'))
+    for (const { name, namespace = '' } of before)
+      await client.merge(
+        SERVICE_VIP_BINDINGS,
+        { name, namespace },
+        { metadata: { labels: { seen: 'anew' } } },
+      )
+    await shown(installation, made, ({ status }) => status.provisioned.reason === 'SchemaMissing')
+    expect(await bound()).toEqual(before)
+    server.storage.setCrd(text)
+    await shown(installation, made, ({ status }) => status.provisioned.reason === 'InEffect')
+    expect(await bound()).toEqual(before)
+  })
+
   it('lets its bindings stand while their definition lacks a field, also for a worker that begins meanwhile', async () => {
     const made = await createSettled(installation, installation.addresses('us-east-1-d'))
     const bound = async () =>

@@ -70,6 +70,14 @@ export async function recordTrouble(
       ? [cluster, epoch]
       : [cluster, epoch, trouble.reason, trouble.message.slice(0, 1_000), trouble.blind],
   )
+  if (rowCount === 0 && trouble !== undefined) {
+    // In other words: of no consequence for the status of its load balancers.
+    await store.pool.query(
+      `UPDATE cluster SET trouble = jsonb_set(trouble, '{message}', to_jsonb($3::text))
+       WHERE id = $1 AND lease_epoch = $2 AND trouble ->> 'message' <> $3`,
+      [cluster, epoch, trouble.message.slice(0, 1_000)],
+    )
+  }
   if (rowCount === 0 && !again) return
   for (const id of await readPlaced(store, cluster)) await refoldAlone(store, id)
 }

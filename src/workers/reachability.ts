@@ -88,11 +88,13 @@ export class Reachability {
       clearTimeout(this.#patience)
       this.#patience = undefined
       if (this.#recorded !== null) this.#record(null)
-    } else if (this.#recorded) {
-      const { reason, blind } = this.#recorded
-      if (worst.reason !== reason || worst.blind !== blind) this.#record(worst)
-    } else {
-      // Counted from the first.
+    } else if (
+      this.#recorded &&
+      (worst.reason !== this.#recorded.reason || worst.blind !== this.#recorded.blind)
+    ) {
+      this.#record(worst)
+    } else if (worst.message !== this.#recorded?.message) {
+      // Counted from the first. Another message of the same may be another cause.
       this.#patience ??= setTimeout(() => this.#record(this.#worst() ?? null), PATIENCE)
     }
     const ended = trouble === undefined ? before : undefined
@@ -105,6 +107,8 @@ export class Reachability {
   }
 
   #record(found: Trouble | null): void {
+    clearTimeout(this.#patience)
+    this.#patience = undefined
     this.#recorded = found
     this.#records.tell(found)
   }

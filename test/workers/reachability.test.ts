@@ -64,3 +64,32 @@ test('once what a cluster refused to many goes through for one, all are looked a
   reach.placement('another', undefined)
   expect(looks).toBe(2)
 })
+
+test('another cause of the same is told in its words by and by, and is no news of load balancers', async () => {
+  const { store, owner } = scene
+  const id = await scene.create('web', ADDRESSES.slice(0, 1))
+  const chores = new Chores(log)
+  const reach = new Reachability({ store, owner, chores, back: () => undefined })
+  ending.push(
+    () => reach.close(),
+    () => chores.close(),
+  )
+  const message = async () => {
+    const { rows } = await store.pool.query<{ message: string | null }>(
+      `SELECT trouble ->> 'message' AS message FROM cluster WHERE id = $1`,
+      [owner.cluster],
+    )
+    return rows[0]?.message
+  }
+  reach.calls(new Error('no certificate'))
+  await expect.poll(message, { timeout: PATIENCE }).toBe('no certificate')
+  const provisioned = async () =>
+    (await scene.read(id)).status.conditions.find(({ type }) => type === 'Provisioned')?.reason
+  await expect.poll(provisioned, { timeout: PATIENCE }).toBe('ClusterUnreachable')
+  const { version } = await scene.read(id)
+  reach.calls(new Error('no authority'))
+  await expect.poll(message, { timeout: PATIENCE }).toBe('no authority')
+  expect((await scene.read(id)).version).toBe(version)
+  reach.calls(undefined)
+  await expect.poll(message, { timeout: PATIENCE }).toBeNull()
+})

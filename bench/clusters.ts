@@ -38,7 +38,7 @@ export type RealCluster = {
 }
 
 /** A worker's process. While it is paused, for less than its lease lasts, it does nothing at all. */
-export type BenchWorker = { pid: number; pause(): void; goOn(): void; end(): Promise<void> }
+export type BenchWorker = { pause(): void; goOn(): void; end(): Promise<void> }
 
 /** Two real API servers without a data plane, and a store whose load balancers may be in both. */
 export type Clusters = {
@@ -124,7 +124,6 @@ export async function startClusters(): Promise<Clusters> {
       await serving(worker)
       await taken(store, endpoints)
       return {
-        pid: worker.pid ?? 0,
         pause: () => void worker.kill('SIGSTOP'),
         goOn: () => void worker.kill('SIGCONT'),
         end: () => end(worker),

@@ -39,7 +39,7 @@ export async function readCapabilities(
 
 /**
  * The capabilities an OpenAPI v3 document tells. There is no dialect where what it takes can't be written
- * whole: a binding that reads back without a field would be removed, and never come back.
+ * whole: every apply would be refused, and what is there reads back without what was written.
  */
 export function capabilitiesOf(document: unknown): RuleCapabilities {
   const schemas = Object.values(inside(document, 'components', 'schemas'))

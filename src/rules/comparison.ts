@@ -41,7 +41,11 @@ export const bindsAsWanted = (wish: ServiceVIPBinding, binding: ServiceVIPBindin
  * else than what was made that the data plane could have taken up.
  */
 export const isPruned = (wish: ServiceVIPBinding, binding: ServiceVIPBinding): boolean =>
-  !bindsAsWanted(wish, binding) && sameFields(wish.spec, binding.spec, true)
+  agrees(wish, binding) && !bindsAsWanted(wish, binding)
+
+/** Whether a binding says nothing else than what we want, though it may not say all of it. */
+export const agrees = (wish: ServiceVIPBinding, binding: ServiceVIPBinding): boolean =>
+  sameFields(wish.spec, binding.spec, true)
 
 /** Whether an object carries our labels and our annotation, beside whatever others put there. */
 export const carriesMarks = (wish: KubeObject, object: KubeObject): boolean =>

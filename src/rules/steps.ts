@@ -1,6 +1,6 @@
 import { canonical } from './addresses.ts'
 import {
-  bindsAsWanted,
+  agrees,
   carriesMarks,
   isAsWanted,
   isPruned,
@@ -78,8 +78,7 @@ const bindingSteps = (desired: Desired, observed: Observed) => {
   const present = observed.bindings.filter((binding) => isOurs(binding, desired))
   const unwanted = present.filter((binding) => {
     const wish = wanted.get(binding.metadata.name)
-    if (!wish || isDeleting(binding)) return true
-    return !bindsAsWanted(wish, binding) && !isPruned(wish, binding)
+    return !wish || isDeleting(binding) || !agrees(wish, binding)
   })
   const relieved = unwanted.filter((binding) => !stillNeeded(binding, desired, observed))
   // The data plane keeps one row per node, so the old binding there must be gone before the next.
